@@ -1,0 +1,2 @@
+// Package phuxagent is the map of the house; it holds no code.
+package phuxagent

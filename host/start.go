@@ -1,0 +1,27 @@
+package host
+
+// Mode says what kind of thing a pane starts as.
+type Mode int
+
+const (
+	Shell       Mode = iota // the user's shell, as the host starts it
+	Program                 // Argv, by exec; no shell, no process of ours stays
+	Placeholder             // our own screen that says why, keeps the record and retries on Enter
+)
+
+// Start is what a pane runs. Env values never appear in any process's arguments.
+type Start struct {
+	Mode  Mode     `json:"mode"`
+	Argv  []string `json:"argv,omitempty"` // Argv[0] absolute
+	Dir   string   `json:"dir,omitzero"`   // absolute; entered or the start fails, never replaced by $HOME
+	Set   []string `json:"set,omitempty"`  // KEY=VALUE, over the pane's own environment
+	Unset []string `json:"unset,omitempty"`
+	// UnsetIdentity strips every inherited PHUX_*_SESSION_ID before Set is applied.
+	AfterExit string `json:"after_exit,omitzero"` // "shell" | "hold" | "close", after exit 0; else hold
+	// Guard is opaque to the host: what the starting process must prove and claim just before
+	// it becomes the program (owner.Guard).
+	Guard []byte `json:"guard,omitempty"`
+	// For Placeholder.
+	Reason string `json:"reason,omitzero"`
+	Hint   string `json:"hint,omitzero"`
+}
