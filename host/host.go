@@ -40,6 +40,13 @@ type Focuser interface {
 	Focus(ctx context.Context, t Terminal) error
 }
 
+// Binder is what a host offers for a program in a terminal that we did not start (launch
+// --here, adopt): metadata bound to that process. Once the process is gone the values are
+// reported with Origin BoundGone, and are never live again.
+type Binder interface {
+	Bind(ctx context.Context, t Terminal, pid int, start uint64, meta map[metadata.Key][]byte) error
+}
+
 var (
 	ErrNoServer      = errors.New("no server is running")
 	ErrNoSession     = errors.New("no such session")
@@ -124,7 +131,10 @@ type Pane struct {
 	Dead       bool
 	Exit       *Exit // nil while alive or unknown
 	Origin     Origin
-	Nonce      string // birth nonce; empty where Origin is Foreign
+	Nonce      string // birth nonce; empty where Origin is Foreign or Bound
+	BoundPID   int    // of Bound: the process, and its start time in clock ticks
+	BoundStart uint64
+	Waiting    bool // of Ours: still our own program (placeholder, or before its gate), not yet the agent
 	// Meta holds the current values: a birth value, or what Swap put over it; a key that was
 	// swapped to nil is absent. A Replaced pane keeps what it has, to be reported as not live.
 	Meta map[metadata.Key][]byte
@@ -140,10 +150,12 @@ type Exit struct {
 type Origin int
 
 const (
-	Foreign  Origin = iota // not started by us
-	Ours                   // the program that we started (running, or dead in a held pane)
-	Ended                  // ours ended with 0, and the shell that follows it is there
-	Replaced               // we started it, and somebody respawned another program in it
+	Foreign   Origin = iota // not started by us
+	Ours                    // the program that we started (running, or dead in a held pane)
+	Ended                   // ours ended with 0, and the shell that follows it is there
+	Replaced                // we started it, and somebody respawned another program in it
+	Bound                   // foreign terminal, metadata bound to a living process in it
+	BoundGone               // the bound process is gone
 )
 
 // CreateSession asks for a session whole.
