@@ -1,0 +1,51 @@
+# phux-agent. `make demo` and `make test` are the two commands of the README.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+PREFIX  ?= /usr/local
+
+.PHONY: build demo test lint race bench fuzz install clean
+
+build: bin/phux-agent
+
+bin/phux-agent: FORCE
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/phux-agent
+
+.PHONY: FORCE
+FORCE:
+
+# Sets up (tmux, where it is missing) and runs the main job on a private tmux server: launch,
+# save, power cut, restore. Touches nothing outside a temporary directory.
+demo: build
+	@scripts/need-tmux
+	@scripts/demo
+
+# Everything that CI runs.
+test: lint race
+
+lint:
+	@scripts/need-tmux
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	@out="$$($(GO) tool gofumpt -l .)"; if [ -n "$$out" ]; then echo "gofumpt wants to change:"; echo "$$out"; exit 1; fi
+	GOOS=darwin $(GO) vet ./...
+
+race:
+	$(GO) test -race ./...
+
+# Side by side in one run, without the race detector; numbers, never assertions.
+bench: build
+	@scripts/need-tmux
+	$(GO) test -run '^$$' -bench . -benchtime 10x -timeout 40m ./bench
+
+FUZZTIME ?= 20s
+fuzz:
+	@scripts/fuzz $(FUZZTIME)
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 bin/phux-agent $(DESTDIR)$(PREFIX)/bin/phux-agent
+
+clean:
+	rm -rf bin

@@ -1,0 +1,500 @@
+package phuxagent_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/phux-agent/phux-agent/internal/fakeagent"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of the scripts")
+
+func TestMain(m *testing.M) {
+	commands := map[string]func(){}
+	for _, name := range fakeagent.Names() {
+		commands[name] = func() { os.Exit(fakeagent.Main(name, os.Args[1:], os.Stdin, os.Stdout)) }
+	}
+	var suite testscript.TestingM = m
+	if commands[filepath.Base(os.Args[0])] == nil {
+		dir, err := binaries()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		suite = cleaner{m, dir}
+	}
+	testscript.Main(suite, commands)
+}
+
+// binaries puts phux-agent as users get it on the PATH, and, with PHUX_TEST_TMUX, another tmux.
+func binaries() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "phux-agent-bin"); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test",
+		"-o", filepath.Join(dir, "phux-agent"), "./cmd/phux-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	if other := os.Getenv("PHUX_TEST_TMUX"); other != "" {
+		if err := os.Symlink(other, filepath.Join(dir, "tmux")); err != nil {
+			return "", err
+		}
+	}
+	return dir, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// cleaner removes the built binaries: testscript.Main ends the process, so nothing after it can.
+type cleaner struct {
+	*testing.M
+	dir string
+}
+
+func (c cleaner) Run() int {
+	defer os.RemoveAll(c.dir)
+	return c.M.Run()
+}
+
+// TestScripts runs the manual: testdata/scripts, one file a scenario, on a real tmux with a
+// private socket directory, a private home and no network.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/scripts",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"say":      cmdSay,
+			"screen":   cmdScreen,
+			"events":   cmdEvents,
+			"agents":   cmdAgents,
+			"reboot":   cmdReboot,
+			"jsonpath": cmdJSONPath,
+			"killed":   cmdKilled,
+			"modes":    cmdModes,
+			"logged":   cmdLogged,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "fish" {
+				_, err := exec.LookPath("fish")
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+	})
+}
+
+// patience bounds every wait of a script: for the thing itself, never for a time.
+const patience = 30 * time.Second
+
+func setup(env *testscript.Env) error {
+	// Socket paths are bounded (108 bytes), so sockets and the runtime directory live in a
+	// short directory of their own.
+	short, err := os.MkdirTemp("", "pa")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	for _, d := range []string{home, filepath.Join(short, "run"), filepath.Join(short, "tmux")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
+	}
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_RUNTIME_DIR": filepath.Join(short, "run"), "TMUX_TMPDIR": filepath.Join(short, "tmux"),
+		"XDG_CONFIG_HOME": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "TMUX": "", "TMUX_PANE": "",
+		"SHELL": "/bin/sh", "TERM": "screen-256color", "LC_ALL": "C.UTF-8", "ENV": "", "PS1": "$ ",
+		fakeagent.LogEnv: filepath.Join(env.WorkDir, "agents.log"), "NO_COLOR": "1", "short": short,
+	} {
+		env.Setenv(k, v)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".tmux.conf"), []byte("set -g status off\n"), 0o600); err != nil {
+		return err
+	}
+	log := filepath.Join(env.WorkDir, "agents.log")
+	env.Defer(func() {
+		sockets, _ := filepath.Glob(filepath.Join(short, "tmux", "tmux-*", "*"))
+		for _, s := range sockets {
+			_ = exec.Command("tmux", "-S", s, "kill-server").Run() // Best effort.
+		}
+		events, _ := readLog(log)
+		for _, e := range events {
+			if fakePID(e.PID, e.Agent) {
+				_ = syscall.Kill(e.PID, syscall.SIGKILL) // Best effort: a fake that survives hangup.
+			}
+		}
+		_ = os.RemoveAll(short)
+	})
+	return nil
+}
+
+// fakePID reports whether the pid is still one of our fakes, and not a stranger that got its
+// number.
+func fakePID(pid int, name string) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(b) == 0 {
+		return false
+	}
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	self, _ := os.Executable()
+	self, _ = filepath.EvalSymlinks(self)
+	first, _, _ := strings.Cut(string(b), "\x00")
+	return filepath.Base(first) == name && (exe == self || strings.Contains(exe, "testscript-main"))
+}
+
+func readLog(path string) ([]fakeagent.Event, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []fakeagent.Event
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var e fakeagent.Event
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("line %q: %w", sc.Text(), err)
+		}
+		events = append(events, e)
+	}
+	return events, sc.Err()
+}
+
+func tmuxOut(ts *testscript.TestScript, args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-u"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMUX_TMPDIR="+ts.Getenv("TMUX_TMPDIR"), "TMUX=", "HOME="+ts.Getenv("HOME"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// server takes a leading -L NAME off a command's arguments.
+func server(args []string) (flags, rest []string) {
+	if len(args) > 1 && args[0] == "-L" {
+		return args[:2], args[2:]
+	}
+	return nil, args
+}
+
+func await(ts *testscript.TestScript, what string, f func() (bool, string)) {
+	deadline := time.Now().Add(patience)
+	for {
+		ok, last := f()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s did not come within %v; last:\n%s", what, patience, last)
+		}
+		time.Sleep(20 * time.Millisecond) // polling the thing itself
+	}
+}
+
+// say [-L NAME] TARGET TEXT… types a line into a pane, and waits until a fake agent logged
+// that it got it (as a prompt, a rotation or an exit).
+func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: say [-L NAME] TARGET TEXT…")
+	}
+	text := strings.Join(args[1:], " ")
+	before, err := readLog(ts.Getenv(fakeagent.LogEnv))
+	ts.Check(err)
+	for _, keys := range [][]string{{"-l", "--", text}, {"Enter"}} {
+		if out, err := tmuxOut(ts, slices.Concat(flags, []string{"send-keys", "-t", args[0]}, keys)...); err != nil {
+			ts.Fatalf("send-keys: %v: %s", err, out)
+		}
+	}
+	if strings.HasPrefix(text, "/die") || strings.HasPrefix(text, "/run") || strings.HasPrefix(text, "/compact") {
+		return
+	}
+	await(ts, "the agent's word that it got "+text, func() (bool, string) {
+		after, err := readLog(ts.Getenv(fakeagent.LogEnv))
+		ts.Check(err)
+		for _, e := range after[len(before):] {
+			if e.Event == "prompt" && len(e.Users) > 0 && e.Users[len(e.Users)-1] == text {
+				return true, ""
+			}
+			if strings.HasPrefix(text, "/") && (e.Event == "rotate" || e.Event == "exit") {
+				return true, ""
+			}
+		}
+		screen, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-p", "-t", args[0]})...)
+		return false, screen
+	})
+}
+
+// screen [-L NAME] TARGET REGEXP waits until the text of a pane matches; with ! it must not
+// match now.
+func cmdScreen(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if len(args) != 2 {
+		ts.Fatalf("usage: screen [-L NAME] TARGET REGEXP")
+	}
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	capture := func() string {
+		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-S", "-", "-t", args[0]})...)
+		return out
+	}
+	if neg {
+		if out := capture(); re.MatchString(out) {
+			ts.Fatalf("the screen matches %q:\n%s", args[1], out)
+		}
+		return
+	}
+	await(ts, "a screen that matches "+args[1], func() (bool, string) {
+		out := capture()
+		return re.MatchString(out), out
+	})
+}
+
+// events N [EVENT [AGENT [ID]]] waits until the log holds exactly N such events; fewer are
+// waited for, more are a failure.
+func cmdEvents(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: events N [EVENT [AGENT [ID]]]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	await(ts, fmt.Sprintf("%d events %v", want, args[1:]), func() (bool, string) {
+		events, err := readLog(ts.Getenv(fakeagent.LogEnv))
+		ts.Check(err)
+		n, text := 0, ""
+		for _, e := range events {
+			fields := []string{e.Event, e.Agent, e.ID}
+			match := true
+			for i, a := range args[1:] {
+				match = match && (a == "*" || a == fields[i])
+			}
+			if match {
+				n++
+				text += fmt.Sprintf("%s %s %s argv=%q cwd=%s\n", e.Event, e.Agent, e.ID, e.Argv, e.Cwd)
+			}
+		}
+		if n > want {
+			ts.Fatalf("%d events where %d were wanted:\n%s", n, want, text)
+		}
+		return n == want, text
+	})
+}
+
+// agents [-L NAME] N FILE waits until N fake agents run in panes, and writes one line each,
+// sorted: SESSION:WINDOW.PANE AGENT ID CWD TURNS. The id is the one that the agent itself
+// logged last; the pane is the one whose process it is, or descends from.
+func cmdAgents(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: agents [-L NAME] N FILE")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var lines []string
+	await(ts, args[0]+" running agents", func() (bool, string) {
+		lines = runningAgents(ts, flags)
+		if len(lines) > want {
+			ts.Fatalf("%d agents run where %d were wanted:\n%s", len(lines), want, strings.Join(lines, "\n"))
+		}
+		return len(lines) == want, strings.Join(lines, "\n")
+	})
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+}
+
+func runningAgents(ts *testscript.TestScript, flags []string) []string {
+	panes := map[int]string{}
+	out, err := tmuxOut(ts, slices.Concat(flags, []string{"list-panes", "-a", "-F", "#{pane_pid} #{session_name}:#{window_index}.#{pane_index}"})...)
+	if err == nil {
+		for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
+			pid, at, _ := strings.Cut(l, " ")
+			n, _ := strconv.Atoi(pid)
+			panes[n] = at
+		}
+	}
+	events, err := readLog(ts.Getenv(fakeagent.LogEnv))
+	ts.Check(err)
+	last := map[int]fakeagent.Event{}
+	for _, e := range events {
+		last[e.PID] = e
+	}
+	var lines []string
+	for pid, e := range last {
+		if e.Event == "exit" || e.Event == "refuse" || !fakePID(pid, e.Agent) {
+			continue
+		}
+		at := "(no pane)"
+		for p := pid; p > 1; p = parent(p) {
+			if a, ok := panes[p]; ok {
+				at = a
+				break
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %d", at, e.Agent, e.ID, e.Cwd, len(e.Users)))
+	}
+	sort.Strings(lines)
+	return lines
+}
+
+func parent(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[1])
+	return n
+}
+
+// reboot [-L NAME] ends the tmux server as a power cut does (SIGKILL to the server and to every
+// fake), and clears the runtime directory as a boot does.
+func cmdReboot(ts *testscript.TestScript, neg bool, args []string) {
+	flags, _ := server(args)
+	if out, err := tmuxOut(ts, slices.Concat(flags, []string{"display-message", "-p", "#{pid}"})...); err == nil {
+		if pid, err := strconv.Atoi(strings.TrimSpace(out)); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			await(ts, "the end of the tmux server", func() (bool, string) { return syscall.Kill(pid, 0) != nil || zombie(pid), "" })
+		}
+	}
+	events, err := readLog(ts.Getenv(fakeagent.LogEnv))
+	ts.Check(err)
+	for _, e := range events {
+		if fakePID(e.PID, e.Agent) {
+			_ = syscall.Kill(e.PID, syscall.SIGKILL)
+			await(ts, "the end of an agent", func() (bool, string) { return !fakePID(e.PID, e.Agent), "" })
+		}
+	}
+	run := ts.Getenv("XDG_RUNTIME_DIR")
+	ts.Check(os.RemoveAll(run))
+	ts.Check(os.MkdirAll(run, 0o700))
+}
+
+func zombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(b), ") Z ")
+}
+
+// jsonpath FILE PATH VALUE compares one value of a JSON document: a.b.0.c, "#" is a length. A
+// missing value is "null"; VALUE may be /REGEXP/.
+func cmdJSONPath(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: jsonpath FILE PATH VALUE")
+	}
+	var v any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &v); err != nil {
+		ts.Fatalf("%s is not JSON: %v\n%s", args[0], err, ts.ReadFile(args[0]))
+	}
+	for _, part := range strings.Split(args[1], ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			if part == "#" {
+				v = float64(len(x))
+			} else {
+				v = x[part]
+			}
+		case []any:
+			if part == "#" {
+				v = float64(len(x))
+			} else if i, err := strconv.Atoi(part); err == nil && i < len(x) {
+				v = x[i]
+			} else {
+				v = nil
+			}
+		default:
+			v = nil
+		}
+	}
+	got := ""
+	switch x := v.(type) {
+	case string:
+		got = x
+	case nil:
+		got = "null"
+	default:
+		b, _ := json.Marshal(x)
+		got = string(b)
+	}
+	same := got == args[2]
+	if pattern, ok := strings.CutPrefix(args[2], "/"); ok && strings.HasSuffix(pattern, "/") {
+		re, err := regexp.Compile(strings.TrimSuffix(pattern, "/"))
+		ts.Check(err)
+		same = re.MatchString(got)
+	}
+	if same == neg {
+		ts.Fatalf("%s: %s is %q, wanted (negated: %v) %q", args[0], args[1], got, neg, args[2])
+	}
+}
+
+// killed [-L NAME] TARGET SIGNAL sends a signal to the process of a pane and waits for its end.
+func cmdKilled(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: killed [-L NAME] TARGET")
+	}
+	out, err := tmuxOut(ts, slices.Concat(flags, []string{"display-message", "-p", "-t", args[0], "#{pane_pid}"})...)
+	ts.Check(err)
+	pid, err := strconv.Atoi(strings.TrimSpace(out))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	await(ts, "the end of the process", func() (bool, string) { return syscall.Kill(pid, 0) != nil || zombie(pid), "" })
+}
+
+// modes DIR FILEMODE DIRMODE checks the permission bits of everything below a directory.
+func cmdModes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: modes DIR FILEMODE DIRMODE")
+	}
+	err := filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := args[1]
+		if d.IsDir() {
+			want = args[2]
+		}
+		if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != want {
+			return fmt.Errorf("%s is %s, wanted %s", path, got, want)
+		}
+		return nil
+	})
+	ts.Check(err)
+}
+
+// logged REGEXP requires that a line of the agents' log matches; with ! that none does.
+func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: logged REGEXP")
+	}
+	re, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	b, _ := os.ReadFile(ts.Getenv(fakeagent.LogEnv))
+	if re.Match(b) == neg {
+		ts.Fatalf("the agents' log (negated: %v) against %q:\n%s", neg, args[0], b)
+	}
+}
