@@ -19,6 +19,7 @@ type LaunchFacts struct {
 	NotPreserved  []string  `json:"not_preserved,omitempty"` // extra arguments that a restore will not bring back
 	Pending       bool      `json:"pending,omitzero"`        // the pane is a placeholder: its record waits to be restored
 	Durability    string    `json:"durability,omitzero"`     // as archived for a pending record
+	Ended         bool      `json:"ended,omitzero"`          // the pane came back as a shell: its record's agent had ended by itself, is shown and carried, and is not started
 	Epoch         uint64    `json:"epoch,omitzero"`          // number of the claim under which the owner runs
 }
 
