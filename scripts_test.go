@@ -1,9 +1,7 @@
 package phuxagent_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,12 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/phux-agent/phux-agent/internal/fakeagent"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -101,91 +97,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// patience bounds every wait of a script: for the thing itself, never for a time.
-const patience = 30 * time.Second
-
 func setup(env *testscript.Env) error {
-	// Socket paths are bounded (108 bytes), so sockets and the runtime directory live in a
-	// short directory of their own.
-	short, err := os.MkdirTemp("", "pa")
+	after, err := scenery(env.WorkDir, env.Setenv)
 	if err != nil {
 		return err
 	}
-	home := filepath.Join(env.WorkDir, "home")
-	for _, d := range []string{home, filepath.Join(short, "run"), filepath.Join(short, "tmux")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return err
-		}
-	}
-	for k, v := range map[string]string{
-		"HOME": home, "XDG_RUNTIME_DIR": filepath.Join(short, "run"), "TMUX_TMPDIR": filepath.Join(short, "tmux"),
-		"XDG_CONFIG_HOME": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "TMUX": "", "TMUX_PANE": "",
-		"SHELL": "/bin/sh", "TERM": "screen-256color", "LC_ALL": "C.UTF-8", "ENV": "", "PS1": "$ ",
-		fakeagent.LogEnv: filepath.Join(env.WorkDir, "agents.log"), "NO_COLOR": "1", "short": short,
-	} {
-		env.Setenv(k, v)
-	}
-	if err := os.WriteFile(filepath.Join(home, ".tmux.conf"), []byte("set -g status off\n"), 0o600); err != nil {
-		return err
-	}
-	log := filepath.Join(env.WorkDir, "agents.log")
-	env.Defer(func() {
-		sockets, _ := filepath.Glob(filepath.Join(short, "tmux", "tmux-*", "*"))
-		for _, s := range sockets {
-			_ = exec.Command("tmux", "-S", s, "kill-server").Run() // Best effort.
-		}
-		events, _ := readLog(log)
-		for _, e := range events {
-			if fakePID(e.PID, e.Agent) {
-				_ = syscall.Kill(e.PID, syscall.SIGKILL) // Best effort: a fake that survives hangup.
-			}
-		}
-		_ = os.RemoveAll(short)
-	})
+	env.Defer(after)
 	return nil
-}
-
-// fakePID reports whether the pid is still one of our fakes, and not a stranger that got its
-// number.
-func fakePID(pid int, name string) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || len(b) == 0 {
-		return false
-	}
-	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	self, _ := os.Executable()
-	self, _ = filepath.EvalSymlinks(self)
-	first, _, _ := strings.Cut(string(b), "\x00")
-	return filepath.Base(first) == name && (exe == self || strings.Contains(exe, "testscript-main"))
-}
-
-func readLog(path string) ([]fakeagent.Event, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var events []fakeagent.Event
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() {
-		var e fakeagent.Event
-		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("line %q: %w", sc.Text(), err)
-		}
-		events = append(events, e)
-	}
-	return events, sc.Err()
-}
-
-func tmuxOut(ts *testscript.TestScript, args ...string) (string, error) {
-	cmd := exec.Command("tmux", append([]string{"-u"}, args...)...)
-	cmd.Env = append(os.Environ(), "TMUX_TMPDIR="+ts.Getenv("TMUX_TMPDIR"), "TMUX=", "HOME="+ts.Getenv("HOME"))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }
 
 // server takes a leading -L NAME off a command's arguments.
@@ -196,20 +114,6 @@ func server(args []string) (flags, rest []string) {
 	return nil, args
 }
 
-func await(ts *testscript.TestScript, what string, f func() (bool, string)) {
-	deadline := time.Now().Add(patience)
-	for {
-		ok, last := f()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s did not come within %v; last:\n%s", what, patience, last)
-		}
-		time.Sleep(20 * time.Millisecond) // polling the thing itself
-	}
-}
-
 // say [-L NAME] TARGET TEXT… types a line into a pane, and waits until a fake agent logged
 // that it got it (as a prompt, a rotation or an exit).
 func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
@@ -217,31 +121,7 @@ func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: say [-L NAME] TARGET TEXT…")
 	}
-	text := strings.Join(args[1:], " ")
-	before, err := readLog(ts.Getenv(fakeagent.LogEnv))
-	ts.Check(err)
-	for _, keys := range [][]string{{"-l", "--", text}, {"Enter"}} {
-		if out, err := tmuxOut(ts, slices.Concat(flags, []string{"send-keys", "-t", args[0]}, keys)...); err != nil {
-			ts.Fatalf("send-keys: %v: %s", err, out)
-		}
-	}
-	if strings.HasPrefix(text, "/die") || strings.HasPrefix(text, "/run") || strings.HasPrefix(text, "/compact") {
-		return
-	}
-	await(ts, "the agent's word that it got "+text, func() (bool, string) {
-		after, err := readLog(ts.Getenv(fakeagent.LogEnv))
-		ts.Check(err)
-		for _, e := range after[len(before):] {
-			if e.Event == "prompt" && len(e.Users) > 0 && e.Users[len(e.Users)-1] == text {
-				return true, ""
-			}
-			if strings.HasPrefix(text, "/") && (e.Event == "rotate" || e.Event == "exit") {
-				return true, ""
-			}
-		}
-		screen, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-p", "-t", args[0]})...)
-		return false, screen
-	})
+	type1(ts, flags, args[0], strings.Join(args[1:], " "))
 }
 
 // screen [-L NAME] TARGET REGEXP waits until the text of a pane matches; with ! it must not
@@ -320,80 +200,10 @@ func cmdAgents(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
-func runningAgents(ts *testscript.TestScript, flags []string) []string {
-	panes := map[int]string{}
-	out, err := tmuxOut(ts, slices.Concat(flags, []string{"list-panes", "-a", "-F", "#{pane_pid} #{session_name}:#{window_index}.#{pane_index}"})...)
-	if err == nil {
-		for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
-			pid, at, _ := strings.Cut(l, " ")
-			n, _ := strconv.Atoi(pid)
-			panes[n] = at
-		}
-	}
-	events, err := readLog(ts.Getenv(fakeagent.LogEnv))
-	ts.Check(err)
-	last := map[int]fakeagent.Event{}
-	for _, e := range events {
-		last[e.PID] = e
-	}
-	var lines []string
-	for pid, e := range last {
-		if e.Event == "exit" || e.Event == "refuse" || !fakePID(pid, e.Agent) {
-			continue
-		}
-		at := "(no pane)"
-		for p := pid; p > 1; p = parent(p) {
-			if a, ok := panes[p]; ok {
-				at = a
-				break
-			}
-		}
-		lines = append(lines, fmt.Sprintf("%s %s %s %s %d", at, e.Agent, e.ID, e.Cwd, len(e.Users)))
-	}
-	sort.Strings(lines)
-	return lines
-}
-
-func parent(pid int) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(f) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(f[1])
-	return n
-}
-
-// reboot [-L NAME] ends the tmux server as a power cut does (SIGKILL to the server and to every
-// fake), and clears the runtime directory as a boot does.
+// reboot [-L NAME] cuts the power: see powerCut.
 func cmdReboot(ts *testscript.TestScript, neg bool, args []string) {
 	flags, _ := server(args)
-	if out, err := tmuxOut(ts, slices.Concat(flags, []string{"display-message", "-p", "#{pid}"})...); err == nil {
-		if pid, err := strconv.Atoi(strings.TrimSpace(out)); err == nil && pid > 1 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			await(ts, "the end of the tmux server", func() (bool, string) { return syscall.Kill(pid, 0) != nil || zombie(pid), "" })
-		}
-	}
-	events, err := readLog(ts.Getenv(fakeagent.LogEnv))
-	ts.Check(err)
-	for _, e := range events {
-		if fakePID(e.PID, e.Agent) {
-			_ = syscall.Kill(e.PID, syscall.SIGKILL)
-			await(ts, "the end of an agent", func() (bool, string) { return !fakePID(e.PID, e.Agent), "" })
-		}
-	}
-	run := ts.Getenv("XDG_RUNTIME_DIR")
-	ts.Check(os.RemoveAll(run))
-	ts.Check(os.MkdirAll(run, 0o700))
-}
-
-func zombie(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(b), ") Z ")
+	powerCut(ts, flags)
 }
 
 // jsonpath FILE PATH VALUE compares one value of a JSON document: a.b.0.c, "#" is a length. A

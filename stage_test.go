@@ -1,0 +1,246 @@
+package phuxagent_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/phux-agent/phux-agent/internal/fakeagent"
+)
+
+// scene is where a test plays: a testscript, or a stage of a Go test.
+type scene interface {
+	Getenv(name string) string
+	Fatalf(format string, args ...any)
+}
+
+// patience bounds every wait of a script: for the thing itself, never for a time.
+const patience = 30 * time.Second
+
+// scenery makes a private home, runtime and socket directory below work, sets the variables that
+// say so, and returns what takes it all away again.
+func scenery(work string, setenv func(k, v string)) (after func(), err error) {
+	// Socket paths are bounded (108 bytes), so sockets and the runtime directory live in a
+	// short directory of their own.
+	short, err := os.MkdirTemp("", "pa")
+	if err != nil {
+		return nil, err
+	}
+	home := filepath.Join(work, "home")
+	for _, d := range []string{home, filepath.Join(short, "run"), filepath.Join(short, "tmux")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_RUNTIME_DIR": filepath.Join(short, "run"), "TMUX_TMPDIR": filepath.Join(short, "tmux"),
+		"XDG_CONFIG_HOME": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "TMUX": "", "TMUX_PANE": "",
+		"SHELL": "/bin/sh", "TERM": "screen-256color", "LC_ALL": "C.UTF-8", "ENV": "", "PS1": "$ ",
+		fakeagent.LogEnv: filepath.Join(work, "agents.log"), "NO_COLOR": "1", "short": short,
+	} {
+		setenv(k, v)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".tmux.conf"), []byte("set -g status off\n"), 0o600); err != nil {
+		return nil, err
+	}
+	log := filepath.Join(work, "agents.log")
+	return func() {
+		sockets, _ := filepath.Glob(filepath.Join(short, "tmux", "tmux-*", "*"))
+		for _, s := range sockets {
+			_ = exec.Command("tmux", "-S", s, "kill-server").Run() // Best effort.
+		}
+		events, _ := readLog(log)
+		for _, e := range events {
+			if fakePID(e.PID, e.Agent) {
+				_ = syscall.Kill(e.PID, syscall.SIGKILL) // Best effort: a fake that survives hangup.
+			}
+		}
+		_ = os.RemoveAll(short)
+	}, nil
+}
+
+// fakePID reports whether the pid is still one of our fakes, and not a stranger that got its
+// number.
+func fakePID(pid int, name string) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(b) == 0 {
+		return false
+	}
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	self, _ := os.Executable()
+	self, _ = filepath.EvalSymlinks(self)
+	first, _, _ := strings.Cut(string(b), "\x00")
+	return filepath.Base(first) == name && (exe == self || strings.Contains(exe, "testscript-main"))
+}
+
+func readLog(path string) ([]fakeagent.Event, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []fakeagent.Event
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e fakeagent.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
+		}
+		events = append(events, e)
+	}
+	return events, lines.Err()
+}
+
+func tmuxOut(sc scene, args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-u"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMUX_TMPDIR="+sc.Getenv("TMUX_TMPDIR"), "TMUX=", "HOME="+sc.Getenv("HOME"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func await(sc scene, what string, f func() (bool, string)) {
+	deadline := time.Now().Add(patience)
+	for {
+		ok, last := f()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			sc.Fatalf("%s did not come within %v; last:\n%s", what, patience, last)
+		}
+		time.Sleep(20 * time.Millisecond) // polling the thing itself
+	}
+}
+
+func runningAgents(sc scene, flags []string) []string {
+	panes := map[int]string{}
+	out, err := tmuxOut(sc, slices.Concat(flags, []string{"list-panes", "-a", "-F", "#{pane_pid} #{session_name}:#{window_index}.#{pane_index}"})...)
+	if err == nil {
+		for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
+			pid, at, _ := strings.Cut(l, " ")
+			n, _ := strconv.Atoi(pid)
+			panes[n] = at
+		}
+	}
+	events, err := readLog(sc.Getenv(fakeagent.LogEnv))
+	check(sc, err)
+	last := map[int]fakeagent.Event{}
+	for _, e := range events {
+		last[e.PID] = e
+	}
+	var lines []string
+	for pid, e := range last {
+		if e.Event == "exit" || e.Event == "refuse" || !fakePID(pid, e.Agent) {
+			continue
+		}
+		at := "(no pane)"
+		for p := pid; p > 1; p = parent(p) {
+			if a, ok := panes[p]; ok {
+				at = a
+				break
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %d", at, e.Agent, e.ID, e.Cwd, len(e.Users)))
+	}
+	sort.Strings(lines)
+	return lines
+}
+
+func parent(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[1])
+	return n
+}
+
+func zombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(b), ") Z ")
+}
+
+func check(sc scene, err error) {
+	if err != nil {
+		sc.Fatalf("%v", err)
+	}
+}
+
+// type1 sends one line to a pane, and waits until a fake agent logged that it got it. Lines that
+// no agent logs (/die, /run, /compact) are only sent.
+func type1(sc scene, flags []string, target, text string) {
+	before, err := readLog(sc.Getenv(fakeagent.LogEnv))
+	check(sc, err)
+	for _, keys := range [][]string{{"-l", "--", text}, {"Enter"}} {
+		if out, err := tmuxOut(sc, slices.Concat(flags, []string{"send-keys", "-t", target}, keys)...); err != nil {
+			sc.Fatalf("send-keys: %v: %s", err, out)
+		}
+	}
+	if strings.HasPrefix(text, "/die") || strings.HasPrefix(text, "/run") || strings.HasPrefix(text, "/compact") {
+		return
+	}
+	await(sc, "the agent's word that it got "+text, func() (bool, string) {
+		after, err := readLog(sc.Getenv(fakeagent.LogEnv))
+		check(sc, err)
+		for _, e := range after[len(before):] {
+			if e.Event == "prompt" && len(e.Users) > 0 && e.Users[len(e.Users)-1] == text {
+				return true, ""
+			}
+			if strings.HasPrefix(text, "/") && (e.Event == "rotate" || e.Event == "exit") {
+				return true, ""
+			}
+		}
+		screen, _ := tmuxOut(sc, slices.Concat(flags, []string{"capture-pane", "-p", "-t", target})...)
+		return false, screen
+	})
+}
+
+// powerCut ends the tmux server by SIGKILL, and every fake agent, and clears the runtime
+// directory as a boot does.
+func powerCut(sc scene, flags []string) {
+	killServer(sc, flags)
+	events, err := readLog(sc.Getenv(fakeagent.LogEnv))
+	check(sc, err)
+	for _, e := range events {
+		if fakePID(e.PID, e.Agent) {
+			_ = syscall.Kill(e.PID, syscall.SIGKILL)
+			await(sc, "the end of an agent", func() (bool, string) { return !fakePID(e.PID, e.Agent), "" })
+		}
+	}
+	run := sc.Getenv("XDG_RUNTIME_DIR")
+	check(sc, os.RemoveAll(run))
+	check(sc, os.MkdirAll(run, 0o700))
+}
+
+// killServer ends the tmux server by SIGKILL and waits for its end.
+func killServer(sc scene, flags []string) {
+	out, err := tmuxOut(sc, slices.Concat(flags, []string{"display-message", "-p", "#{pid}"})...)
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil || pid < 2 {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	await(sc, "the end of the tmux server", func() (bool, string) { return syscall.Kill(pid, 0) != nil || zombie(pid), "" })
+}
