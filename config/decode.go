@@ -1,0 +1,365 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/phux-agent/phux-agent/integrations"
+)
+
+// FileError says what is wrong in a configuration file, and where.
+type FileError struct {
+	File string
+	Line int // 1-based; 0 where it is not about one line
+	Text string
+	Src  string // the line, empty where Line is 0
+	Col  int    // 1-based column of the caret, in bytes of Src
+	Help string // what to write instead; may be empty
+}
+
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d", e.Line)
+	}
+	b.WriteString(": " + e.Text)
+	if e.Src != "" {
+		pad := strings.Map(func(r rune) rune {
+			if r == '\t' {
+				return r
+			}
+			return ' '
+		}, e.Src[:min(max(e.Col-1, 0), len(e.Src))])
+		fmt.Fprintf(&b, "\n  %s\n  %s^", e.Src, pad)
+	}
+	if e.Help != "" {
+		b.WriteString("\n  " + e.Help)
+	}
+	return b.String()
+}
+
+// source is a file's text with the means to point into it.
+type source struct {
+	file string
+	text string
+}
+
+// fail points at the line that defines key, or at the file where it cannot be found.
+func (s source) fail(key toml.Key, help, format string, args ...any) *FileError {
+	e := &FileError{File: s.file, Text: fmt.Sprintf(format, args...), Help: help}
+	e.Line, e.Col = s.find(key)
+	if e.Line > 0 {
+		e.Src = strings.Split(s.text, "\n")[e.Line-1]
+	}
+	return e
+}
+
+// find looks for the line of a key: under its own table header, or in the header itself. The
+// decoder does not tell where a key stood, so this reads the file as people write it; for an
+// inline table it finds the line of the table.
+func (s source) find(key toml.Key) (line, col int) {
+	for n := len(key); n > 0; n-- {
+		if line, col := s.exact(key[:n]); line > 0 {
+			if n < len(key) { // an inline table: point at the inner key where it stands on that line
+				if at := strings.Index(strings.Split(s.text, "\n")[line-1], key[len(key)-1]); at >= 0 {
+					col = at + 1
+				}
+			}
+			return line, col
+		}
+	}
+	return 0, 0
+}
+
+func (s source) exact(key toml.Key) (line, col int) {
+	var table []string
+	for i, text := range strings.Split(s.text, "\n") {
+		trimmed := strings.TrimSpace(text)
+		indent := strings.Index(text, trimmed) + 1
+		if strings.HasPrefix(trimmed, "[") {
+			table = keyParts(strings.Trim(strings.SplitN(trimmed, "#", 2)[0], "[] \t"))
+			if begins(table, key) {
+				return i + 1, indent + strings.IndexFunc(trimmed, func(r rune) bool { return r != '[' })
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(trimmed, "=")
+		if ok && begins(append(slices.Clone(table), keyParts(name)...), key) {
+			return i + 1, indent
+		}
+	}
+	return 0, 0
+}
+
+func begins(key, with []string) bool {
+	return len(key) >= len(with) && slices.Equal(key[:len(with)], with)
+}
+
+// keyParts takes a dotted key apart: bare and quoted parts.
+func keyParts(s string) []string {
+	var parts []string
+	for s = strings.TrimSpace(s); s != ""; {
+		var part string
+		if q := s[0]; q == '"' || q == '\'' {
+			end := strings.IndexByte(s[1:], q)
+			if end < 0 {
+				return append(parts, s)
+			}
+			part, s = s[1:1+end], s[end+2:]
+		} else if dot := strings.IndexByte(s, '.'); dot >= 0 {
+			part, s = s[:dot], s[dot:]
+		} else {
+			part, s = s, ""
+		}
+		parts = append(parts, strings.TrimSpace(part))
+		s = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "."))
+	}
+	return parts
+}
+
+// parse decodes TOML into v and returns the keys that stood there.
+func (s source) parse(v any) ([]toml.Key, error) {
+	if !utf8.ValidString(s.text) {
+		return nil, &FileError{File: s.file, Text: "the file is not UTF-8"}
+	}
+	md, err := toml.Decode(s.text, v)
+	if err == nil {
+		return md.Keys(), nil
+	}
+	var pe toml.ParseError
+	if errors.As(err, &pe) {
+		e := &FileError{File: s.file, Line: pe.Position.Line, Col: pe.Position.Col, Text: pe.Message}
+		if lines := strings.Split(s.text, "\n"); e.Line > 0 && e.Line <= len(lines) {
+			e.Src = lines[e.Line-1]
+		}
+		return nil, e
+	}
+	// A value of the wrong type: the library names the line and the key in its text.
+	e := &FileError{File: s.file, Text: err.Error()}
+	if m := badType.FindStringSubmatch(err.Error()); m != nil {
+		fmt.Sscanf(m[1], "%d", &e.Line)
+		e.Text = fmt.Sprintf("%s: %s", m[2], strings.NewReplacer(
+			"incompatible types: TOML value has type", "this is a", "; destination has type", ", but what is wanted is a",
+			"slice", "list").Replace(m[3]))
+		if lines := strings.Split(s.text, "\n"); e.Line > 0 && e.Line <= len(lines) {
+			e.Src = lines[e.Line-1]
+			e.Col = strings.Index(e.Src, strings.TrimSpace(e.Src)) + 1
+		}
+	}
+	return nil, e
+}
+
+var badType = regexp.MustCompile(`^toml: line (\d+) \(last key "(.*)"\): (?:toml: )?(.*)$`)
+
+// The keys of config.toml; "*" stands for a name of the user's.
+var known = map[string][]string{
+	"":             {"host", "save_after_launch", "keep", "restore", "plugins", "profiles"},
+	"keep":         {"generations", "days"},
+	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days"},
+	"plugins":      {"path", "enabled"},
+	"profiles":     {"*"},
+	"profiles.*":   {"*"},
+	"profiles.*.*": {"args", "env"},
+}
+
+// check refuses the first key that nobody reads, so that a slip of the pen is not a setting that
+// silently does not hold.
+func (s source) check(keys []toml.Key, known map[string][]string) error {
+	for _, key := range keys {
+		pattern := ""
+		for i, part := range key {
+			names, ok := known[pattern]
+			if !ok { // below a leaf: env's own names
+				break
+			}
+			switch {
+			case slices.Contains(names, part):
+			case slices.Contains(names, "*"):
+				part = "*"
+			default:
+				help := "the keys here are: " + strings.Join(names, ", ")
+				if near := nearest(part, names); near != "" {
+					help = fmt.Sprintf("did you mean %q?", near)
+				}
+				return s.fail(key[:i+1], help, "unknown key %q", key[:i+1].String())
+			}
+			pattern = strings.TrimPrefix(pattern+"."+part, ".")
+		}
+	}
+	return nil
+}
+
+type fileForm struct {
+	Host            string                            `toml:"host"`
+	SaveAfterLaunch *bool                             `toml:"save_after_launch"`
+	Keep            keepForm                          `toml:"keep"`
+	Restore         restoreForm                       `toml:"restore"`
+	Plugins         []pluginForm                      `toml:"plugins"`
+	Profiles        map[string]map[string]profileForm `toml:"profiles"`
+}
+
+type keepForm struct {
+	Generations *int `toml:"generations"`
+	Days        *int `toml:"days"`
+}
+
+type restoreForm struct {
+	Parallel    *int `toml:"parallel"`
+	Settle      *int `toml:"settle_ms"`
+	Deadline    *int `toml:"deadline_seconds"`
+	PendingDays *int `toml:"pending_days"`
+}
+
+type pluginForm struct {
+	Path    string `toml:"path"`
+	Enabled *bool  `toml:"enabled"`
+}
+
+type profileForm struct {
+	Args []string          `toml:"args"`
+	Env  map[string]string `toml:"env"`
+}
+
+var (
+	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	identityEnv = regexp.MustCompile(`^PHUX_.*_SESSION_ID$`)
+)
+
+// Bounds on what a profile may hold.
+const (
+	maxProfileArgs = 256
+	maxProfileText = 32 << 10
+)
+
+func decode(file string, b []byte, c *Config) error {
+	s := source{file: file, text: string(b)}
+	var f fileForm
+	keys, err := s.parse(&f)
+	if err != nil {
+		return err
+	}
+	if err := s.check(keys, known); err != nil {
+		return err
+	}
+	switch f.Host {
+	case "", "tmux", "embedded":
+		c.Host = f.Host
+	default:
+		return s.fail(toml.Key{"host"}, `write "tmux" or "embedded", or leave it out`, "host %q is not known", f.Host)
+	}
+	if f.SaveAfterLaunch != nil {
+		c.SaveAfterLaunch = *f.SaveAfterLaunch
+	}
+	for _, n := range []struct {
+		key    toml.Key
+		from   *int
+		to     *int
+		lo, hi int
+	}{
+		{toml.Key{"keep", "generations"}, f.Keep.Generations, &c.Keep.Generations, 1, 100000},
+		{toml.Key{"keep", "days"}, f.Keep.Days, &c.Keep.Days, 1, 36500},
+		{toml.Key{"restore", "parallel"}, f.Restore.Parallel, &c.Restore.Parallel, 1, 256},
+		{toml.Key{"restore", "settle_ms"}, f.Restore.Settle, &c.Restore.SettleMillis, 0, 60000},
+		{toml.Key{"restore", "deadline_seconds"}, f.Restore.Deadline, &c.Restore.DeadlineSecs, 1, 3600},
+		{toml.Key{"restore", "pending_days"}, f.Restore.PendingDays, &c.Restore.PendingDays, 1, 36500},
+	} {
+		if n.from == nil {
+			continue
+		}
+		if *n.from < n.lo || *n.from > n.hi {
+			return s.fail(n.key, fmt.Sprintf("write a number from %d to %d", n.lo, n.hi), "%s = %d is out of bounds", n.key, *n.from)
+		}
+		*n.to = *n.from
+	}
+	for _, p := range f.Plugins {
+		if p.Path == "" {
+			return s.fail(toml.Key{"plugins"}, `write path = "/absolute/directory"`, "a [[plugins]] entry has no path")
+		}
+		if !filepath.IsAbs(p.Path) {
+			return s.fail(toml.Key{"plugins", "path"}, "write an absolute path: packages never come from the current project", "plugin path %q is relative", p.Path)
+		}
+		if p.Enabled == nil || *p.Enabled {
+			c.Plugins = append(c.Plugins, PluginEntry{Path: filepath.Clean(p.Path)})
+		}
+	}
+	return s.profiles(f.Profiles, c)
+}
+
+func (s source) profiles(from map[string]map[string]profileForm, c *Config) error {
+	c.profiles = make(map[string]map[string]integrations.Profile)
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		of := make(map[string]integrations.Profile)
+		for _, id := range slices.Sorted(maps.Keys(from[name])) {
+			p, key := from[name][id], toml.Key{"profiles", name, id}
+			size := 0
+			for _, a := range p.Args {
+				if strings.ContainsRune(a, 0) {
+					return s.fail(append(key, "args"), "", "an argument of profile %q holds a NUL", name)
+				}
+				size += len(a) + 1
+			}
+			if len(p.Args) > maxProfileArgs || size > maxProfileText {
+				return s.fail(append(key, "args"), "", "profile %q has over %d arguments or %d bytes", name, maxProfileArgs, maxProfileText)
+			}
+			for _, n := range slices.Sorted(maps.Keys(p.Env)) {
+				at := append(slices.Clone(key), "env", n)
+				switch {
+				case !envName.MatchString(n):
+					return s.fail(at, "write letters, digits and _", "%q is not a name of an environment variable", n)
+				case identityEnv.MatchString(n):
+					return s.fail(at, "use phux-agent launch --resume ID", "%s carries an identity, and a profile may not", n)
+				case strings.ContainsRune(p.Env[n], 0):
+					return s.fail(at, "", "the value of %s holds a NUL", n)
+				}
+			}
+			of[id] = integrations.Profile{Name: name, Args: p.Args, Env: p.Env}
+		}
+		c.profiles[name] = of
+	}
+	return nil
+}
+
+func sorted(names []string) []string { slices.Sort(names); return names }
+
+// nearest returns the name that a slip of the pen most likely meant, or "".
+func nearest(s string, names []string) string {
+	best, at := "", 3
+	for _, n := range names {
+		if d := distance(strings.ToLower(s), n); d < at && d < len(n) {
+			best, at = n, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's, over bytes; inputs longer than any key are far.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
+		}
+	}
+	return row[len(b)]
+}

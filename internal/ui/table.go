@@ -1,0 +1,139 @@
+package ui
+
+import (
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Width is the number of terminal cells that text takes: two for wide East Asian characters and
+// emoji, none for combining ones. It expects escaped text.
+func Width(s string) int {
+	w := 0
+	for _, r := range s {
+		w += runeWidth(r)
+	}
+	return w
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me), r == 0x200d, r >= 0xfe00 && r <= 0xfe0f:
+		return 0
+	case r >= 0x1100 && r <= 0x115f,
+		r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf,
+		r >= 0xa960 && r <= 0xa97f, r >= 0xac00 && r <= 0xd7a3,
+		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f,
+		r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
+		r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff,
+		r >= 0x1f900 && r <= 0x1f9ff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// Clip shortens text to width cells, the cut marked by "…".
+func Clip(s string, width int) string {
+	if Width(s) <= width {
+		return s
+	}
+	return head(s, width-1) + "…"
+}
+
+// ClipLeft shortens text to width cells from its front, for paths, whose end tells more.
+func ClipLeft(s string, width int) string {
+	if Width(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	w, i := 0, len(runes)
+	for i > 0 && w+runeWidth(runes[i-1]) <= width-1 {
+		i--
+		w += runeWidth(runes[i])
+	}
+	return "…" + string(runes[i:])
+}
+
+func head(s string, width int) string {
+	w := 0
+	for i, r := range s {
+		if w += runeWidth(r); w > width {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// A Table is printed in columns as wide as their widest cell, two spaces apart. Cells are
+// escaped when they are added.
+type Table struct {
+	header []string
+	rows   [][]string
+}
+
+// NewTable starts a table with a heading; none where no column is named.
+func NewTable(header ...string) *Table { return &Table{header: header} }
+
+// Row adds one row.
+func (t *Table) Row(cells ...string) {
+	for i := range cells {
+		cells[i] = Escape(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Write prints the table. The last column is not padded.
+func (t *Table) Write(w io.Writer, indent string) error {
+	rows := t.rows
+	if len(t.header) > 0 {
+		rows = append([][]string{t.header}, rows...)
+	}
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := indent
+		for i, cell := range row {
+			line += cell
+			if i < len(row)-1 {
+				line += strings.Repeat(" ", widths[i]-Width(cell)+2)
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Wrap breaks text at spaces into lines of at most width cells; a word that is longer stays whole.
+func Wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		switch {
+		case line == "":
+			line = word
+		case Width(line)+1+Width(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
