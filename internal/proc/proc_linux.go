@@ -1,0 +1,228 @@
+package proc
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stat reads one process. ErrGone where there is none; a zombie is there, and Dead.
+func Stat(pid int) (Info, error) {
+	if pid <= 0 {
+		return Info{}, fmt.Errorf("read process %d: %w", pid, ErrGone)
+	}
+	var buf [1024]byte
+	b, err := readInto("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
+	if err != nil {
+		return Info{}, gone("read", pid, err)
+	}
+	i, err := parseStat(b)
+	if err != nil {
+		return Info{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	return i, nil
+}
+
+// readInto reads a small file of /proc in one call, without what os.File would add: the table
+// of a busy machine is some hundreds of these.
+func readInto(path string, buf []byte) ([]byte, error) {
+	var fd int
+	var err error
+	for {
+		if fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Read(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return buf[:n], nil
+	}
+}
+
+func gone(what string, pid int, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%s process %d: %w", what, pid, ErrGone)
+	}
+	return fmt.Errorf("%s process %d: %w", what, pid, err)
+}
+
+// ReadTable reads the processes of the calling user, and nothing of them but their stat line.
+func ReadTable() (*Table, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	uid := uint32(os.Geteuid())
+	root := int(d.Fd())
+	all := make([]Info, 0, len(names))
+	var buf [1024]byte
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(root, name, &st, 0) != nil || st.Uid != uid {
+			continue
+		}
+		b, err := readInto("/proc/"+name+"/stat", buf[:])
+		if err != nil {
+			continue // it has ended since the directory was read
+		}
+		if i, err := parseStat(b); err == nil {
+			all = append(all, i)
+		}
+	}
+	return newTable(all), nil
+}
+
+// Self is the calling process.
+func Self() (ID, error) {
+	i, err := Stat(os.Getpid())
+	return i.ID(), err
+}
+
+func readBounded(pid int, name string, max int) ([]byte, error) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/" + name)
+	if err != nil {
+		return nil, gone("read "+name+" of", pid, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, int64(max)+1))
+	if err != nil {
+		return nil, gone("read "+name+" of", pid, err)
+	}
+	if len(b) > max {
+		return nil, fmt.Errorf("read %s of process %d: %w", name, pid, ErrTooLarge)
+	}
+	return b, nil
+}
+
+// Cmdline returns the arguments, as the process left them: a program may write over its own.
+// None for a kernel thread and a zombie. Empty arguments at the end are not reported.
+func Cmdline(pid int) ([]string, error) {
+	b, err := readBounded(pid, "cmdline", MaxCmdline)
+	if err != nil {
+		return nil, err
+	}
+	return splitNul(b), nil
+}
+
+// Environ returns the environment that the process was started with, KEY=VALUE.
+func Environ(pid int) ([]string, error) {
+	b, err := readBounded(pid, "environ", MaxEnviron)
+	if err != nil {
+		return nil, err
+	}
+	return splitNul(b), nil
+}
+
+// Exe returns the program file that the process runs, resolved.
+func Exe(pid int) (string, error) {
+	s, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return "", gone("read program of", pid, err)
+	}
+	return strings.TrimSuffix(s, " (deleted)"), nil
+}
+
+// OpenFiles returns what the process holds open.
+func OpenFiles(pid int) ([]OpenFile, error) {
+	d, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		return nil, gone("read open files of", pid, err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(MaxOpenFiles + 1)
+	if err != nil && err != io.EOF {
+		return nil, gone("read open files of", pid, err)
+	}
+	if len(names) > MaxOpenFiles {
+		return nil, fmt.Errorf("read open files of process %d: %w", pid, ErrTooLarge)
+	}
+	out := make([]OpenFile, 0, len(names))
+	var buf [unix.PathMax]byte
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		n, err := unix.Readlinkat(int(d.Fd()), name, buf[:])
+		if err != nil {
+			continue // closed since
+		}
+		target, deleted := strings.CutSuffix(string(buf[:n]), " (deleted)")
+		out = append(out, OpenFile{FD: fd, Target: target, Deleted: deleted})
+	}
+	return out, nil
+}
+
+// BootID names this life of the machine: kernel.random.boot_id.
+var BootID = sync.OnceValues(func() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read the boot id: %w", err)
+	}
+	id := strings.TrimSpace(string(b))
+	if id == "" {
+		return "", errors.New("read the boot id: it is empty")
+	}
+	return id, nil
+})
+
+// MachineID is a fingerprint of this machine, 32 hexadecimal digits: machine-id(5) hashed with
+// a word of ours, as its manual asks, so that an archive does not carry the id itself. An error
+// where the machine has none (many containers).
+var MachineID = sync.OnceValues(func() (string, error) {
+	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if id := strings.TrimSpace(string(b)); len(id) == 32 {
+			return fingerprint(id), nil
+		}
+	}
+	return "", errors.New("read the machine id: /etc/machine-id holds none")
+})
+
+func fingerprint(id string) string {
+	h := hmac.New(sha256.New, []byte(id))
+	h.Write([]byte("phux-agent machine v1"))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// StartTime is a process's start on the wall clock of now, exact to a tick. A clock that was set
+// since the process started moves it with it.
+func StartTime(start uint64) time.Time {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}
+	}
+	return ticks(time.Now().Add(-time.Duration(up.Nano())), start)
+}

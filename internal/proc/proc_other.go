@@ -1,0 +1,28 @@
+//go:build !linux
+
+package proc
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func Stat(pid int) (Info, error)            { return Info{}, ErrUnsupported }
+func ReadTable() (*Table, error)            { return nil, ErrUnsupported }
+func Self() (ID, error)                     { return ID{PID: os.Getpid()}, ErrUnsupported }
+func Cmdline(pid int) ([]string, error)     { return nil, ErrUnsupported }
+func Environ(pid int) ([]string, error)     { return nil, ErrUnsupported }
+func Exe(pid int) (string, error)           { return "", ErrUnsupported }
+func OpenFiles(pid int) ([]OpenFile, error) { return nil, ErrUnsupported }
+func BootID() (string, error)               { return "", ErrUnsupported }
+func MachineID() (string, error)            { return "", ErrUnsupported }
+func StartTime(start uint64) time.Time      { return time.Time{} }
+func Signal(id ID, sig unix.Signal) error   { return ErrUnsupported }
+
+// WatchExit knows of no exit here.
+func WatchExit(ctx context.Context, ids []ID, settle time.Duration) ([]ID, error) {
+	return nil, ErrUnsupported
+}
