@@ -27,6 +27,7 @@ type LaunchFacts struct {
 	NotPreserved  []string  `json:"not_preserved,omitempty"` // extra arguments that a restore will not bring back
 	Pending       bool      `json:"pending,omitzero"`        // the pane is a placeholder: its record waits to be restored
 	Durability    string    `json:"durability,omitzero"`     // as archived for a pending record
+	Ended         bool      `json:"ended,omitzero"`          // a shell stands where the record's agent ended: shown and carried on, not started
 	Epoch         uint64    `json:"epoch,omitzero"`          // number of the claim under which the owner runs
 }
 
@@ -117,7 +118,8 @@ func decodeLaunchFacts(b []byte) (f LaunchFacts, err error) {
 		"pane_key": &f.PaneKey, "plugin_id": &f.PluginID, "integration_id": &f.IntegrationID, "profile": &f.Profile,
 		"launch_cwd": &f.LaunchDir, "store": &f.Store, "owner_pid": &f.OwnerPID, "owner_start": &f.OwnerStart,
 		"confirmed_at": &f.ConfirmedAt, "unconfirmed": &f.Unconfirmed, "previous": &f.Previous,
-		"not_preserved": &f.NotPreserved, "pending": &f.Pending, "durability": &f.Durability, "epoch": &f.Epoch,
+		"not_preserved": &f.NotPreserved, "pending": &f.Pending, "durability": &f.Durability,
+		"ended": &f.Ended, "epoch": &f.Epoch,
 	}
 	err = object(b, false, func(name string, d *jsontext.Decoder) error {
 		field, known := at[name]
