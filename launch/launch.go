@@ -1,11 +1,12 @@
 // Package launch establishes an identity, claims it, and spawns a pane with its record in one
 // host transaction. Create and resume are two operations, and cleanup removes only what this
 // very call made.
+//
+// Prepare decides and Do acts; Here is Do for the calling terminal. Become is the other end:
+// what runs in a pane between its birth and its agent.
 package launch
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/phux-agent/phux-agent/config"
@@ -16,16 +17,26 @@ import (
 	"github.com/phux-agent/phux-agent/plugin"
 )
 
-var errNotBuilt = errors.New("not built yet")
-
 // Env is where a launch works.
 type Env struct {
-	Host     host.Host
+	Host     host.Host // nil only for Prepare, and for a Here that will refuse
 	Registry *plugin.Registry
 	Config   *config.Config
 	Claims   owner.Claims
 	Getenv   integrations.Env // the caller's environment
 	Now      func() time.Time
+
+	// For tests: nil means the real thing.
+	find func(*integrations.Template, metadata.Identity, integrations.Env) (owner.Live, error)
+	mint func(*integrations.Template) (string, error)
+	exec func(s host.Start, environ []string, nonce string) error
+}
+
+func (e Env) getenv(name string) (string, bool) {
+	if e.Getenv == nil {
+		return "", false
+	}
+	return e.Getenv(name)
 }
 
 // Request is one launch.
@@ -33,8 +44,10 @@ type Request struct {
 	Integration string
 	Resume      string // native id; empty creates
 	Profile     string
-	Dir         string // absolute
+	Dir         string // absolute, as the caller spells it: a symlinked spelling is kept
 	Extra       []string
+	// Dry asks for a draft that nobody will act on: a mint_command is not run, and said.
+	Dry bool
 	// Where.
 	Here       bool
 	Place      host.Place
@@ -43,17 +56,26 @@ type Request struct {
 	Background bool
 }
 
+// What a launch did.
+const (
+	Created = "created"
+	Resumed = "resumed"
+	Adopted = "adopted" // of the adopt verb
+)
+
 // Draft is what a launch would do: data. Print shows it, Do does it.
 type Draft struct {
 	Owner        plugin.Owner
 	Action       string // "created" | "resumed"
 	Record       *metadata.AgentSession
 	Facts        metadata.LaunchFacts
-	Start        host.Start
+	Start        host.Start // without its guard, which Do adds with the claim
 	Restorable   bool
 	Reason       string // why not, and how it will become so
 	NotPreserved []string
 	Notes        []string // e.g. an inherited native_env was ignored
+
+	expect owner.Presence // what the probe said
 }
 
 // Result is what was observed after a launch.
@@ -66,10 +88,3 @@ type Result struct {
 	Reason       string                 `json:"reason"`
 	NotPreserved []string               `json:"not_preserved"`
 }
-
-// Prepare resolves, checks every refusal, mints or takes the identity, and builds the start.
-// Nothing outside this process changes, except that mint_command runs (bounded, in Dir).
-func Prepare(ctx context.Context, e Env, r Request) (*Draft, error) { return nil, errNotBuilt }
-
-// Do claims, spawns and reads back; on failure it undoes exactly what it did.
-func Do(ctx context.Context, e Env, r Request, d *Draft) (*Result, error) { return nil, errNotBuilt }
