@@ -114,7 +114,7 @@ func TestOneProcess(t *testing.T) {
 	if f, ok := find(); !ok || !f.Deleted {
 		t.Errorf("deleted: %+v %v", f, ok)
 	}
-	if age := time.Since(StartTime(c.id.Start)); age < -time.Second || age > time.Minute {
+	if age := time.Since(Time(c.id.Start)); age < -time.Second || age > time.Minute {
 		t.Errorf("it started %v ago", age)
 	}
 	table, err := ReadTable()

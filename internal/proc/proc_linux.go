@@ -217,9 +217,15 @@ func fingerprint(id string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// StartTime is a process's start on the wall clock of now, exact to a tick. A clock that was set
+// StartTime is field 22 of one process's stat: clock ticks since boot.
+func StartTime(pid int) (uint64, error) {
+	i, err := Stat(pid)
+	return i.Start, err
+}
+
+// Time is a process's start on the wall clock of now, exact to a tick. A clock that was set
 // since the process started moves it with it.
-func StartTime(start uint64) time.Time {
+func Time(start uint64) time.Time {
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
 		return time.Time{}

@@ -19,7 +19,8 @@ func Exe(pid int) (string, error)           { return "", ErrUnsupported }
 func OpenFiles(pid int) ([]OpenFile, error) { return nil, ErrUnsupported }
 func BootID() (string, error)               { return "", ErrUnsupported }
 func MachineID() (string, error)            { return "", ErrUnsupported }
-func StartTime(start uint64) time.Time      { return time.Time{} }
+func StartTime(pid int) (uint64, error)     { return 0, ErrUnsupported }
+func Time(start uint64) time.Time           { return time.Time{} }
 func Signal(id ID, sig unix.Signal) error   { return ErrUnsupported }
 
 // WatchExit knows of no exit here.
