@@ -3,30 +3,37 @@
 package plugin
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/trust"
 )
-
-var errNotBuilt = errors.New("not built yet")
 
 // FirstParty is the id of the package that is embedded in the binary.
 const FirstParty = "phux.agents"
 
+// Where a package came from: Plugin.Origin.
+const (
+	Embedded = "embedded" // the binary
+	Data     = "data"     // $XDG_DATA_HOME/phux-agent/plugins
+	Added    = "added"    // the configuration, or `plugin add`
+)
+
 // Plugin is one package as found.
 type Plugin struct {
 	ID, Name, Version string
-	Root              string // absolute, the directory that ${PHUX_PLUGIN_ROOT} expands to
-	Origin            string // "embedded" | "data" | "added"
+	Root              string // absolute, without links; the directory that ${PHUX_PLUGIN_ROOT} expands to
+	Origin            string // Embedded | Data | Added
 	Enabled           bool
-	Err               error // invalid or untrusted; nil otherwise
+	Err               error    // invalid or untrusted; nil otherwise
+	Warnings          []string // of the manifest
 	Integrations      []Integration
 }
 
 // Integration is one template of a package.
 type Integration struct {
-	ID, File string
+	ID, File string // a template that does not parse has its file's name for an id
 	PluginID string
 	Enabled  bool
 	Template *integrations.Template // nil where Err is set
@@ -58,6 +65,10 @@ type ResolveError struct {
 	Reason      Reason
 	Integration string
 	Detail      string // names plugin, path and mode where that matters
+	Plugin      string // the package that refuses: disabled, invalid, untrusted; empty otherwise
+	Off         bool   // of Disabled: the package is on, and the integration alone is off
+	Near        string // of Missing: an id that the user may have meant; empty where none is near
+	Owner       string // of OwnerChanged: the owner now
 	Err         error
 }
 
@@ -70,11 +81,16 @@ func (e *ResolveError) Error() string {
 
 func (e *ResolveError) Unwrap() error { return e.Err }
 
+// TrustError says which component of a path somebody else could change: Plugin.Err and
+// Integration.Err hold one, wrapped, where a package is not trusted.
+type TrustError = trust.Error
+
 // Source says where packages may come from. Never from the current project.
 type Source struct {
 	DataDir string   // $XDG_DATA_HOME/phux-agent; plugins/* below it, and the materialised first-party package
-	Added   []string // directories of [[plugins]] and of `plugin add`
+	Added   []string // directories of [[plugins]] and of `plugin add`, absolute
 	Off     Off
+	Builtin fs.FS // the first-party package; nil means the one in this binary
 }
 
 // Off names what the user switched off.
@@ -86,25 +102,14 @@ type Off struct {
 // Registry is the set of packages as it is now.
 type Registry struct{ plugins []Plugin }
 
-// Load reads every package of the source. A broken package does not stop the others: it is
-// listed with its error.
-func Load(src Source) (*Registry, error) { return nil, errNotBuilt }
-
 // Plugins lists the packages, sorted by id, then root.
 func (r *Registry) Plugins() []Plugin { return r.plugins }
 
-// Resolve returns the one enabled, trusted owner of an integration. The error is a *ResolveError.
-func (r *Registry) Resolve(integrationID string) (Owner, error) { return Owner{}, errNotBuilt }
-
-// ResolveOwned is Resolve with an archived owner: another owner now is OwnerChanged.
-func (r *Registry) ResolveOwned(integrationID, pluginID string) (Owner, error) {
-	return Owner{}, errNotBuilt
-}
-
-// LookProgram resolves argv[0] once, absolute, by a PATH whose relative and empty entries are
-// skipped. The error names the PATH used.
-func LookProgram(name, path string) (string, error) { return "", errNotBuilt }
-
 // CheckTrust walks every component of an absolute path up to / and reports the first that
-// someone else could change, naming path, owner and mode.
-func CheckTrust(path string) error { return errNotBuilt }
+// someone else could change, naming path, owner and mode, as a *TrustError. Links are followed,
+// and what they lead to is judged as well.
+func CheckTrust(path string) error {
+	var c trust.Checker
+	_, err := c.Check(path)
+	return err
+}
