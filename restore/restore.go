@@ -1,10 +1,15 @@
-// Package restore brings a workspace back: Plan is pure (archive, host view and facts become one
+// Package restore brings a workspace back: Make is pure (archive, host view and facts become one
 // verdict per pane), Apply does what the plan says and reports what it observed.
+//
+// What a pane will run comes from the integration that is installed, enabled and trusted now.
+// Of the archive, a native id fills its one argument; names, titles and directories are data.
 package restore
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -16,49 +21,14 @@ import (
 	"github.com/phux-agent/phux-agent/plugin"
 )
 
-var errNotBuilt = errors.New("not built yet")
-
-// Verdict is one word of design §11.
-type Verdict string
-
-// What will happen.
-const (
-	Resume      Verdict = "resume"
-	FreshSameID Verdict = "fresh-same-id"
-	ShellPane   Verdict = "shell"
-	EndedPane   Verdict = "ended"
-)
-
-// Authority: the session is not created. The first six are plugin.Reason's words.
-const (
-	NotRestorable     Verdict = "not-restorable"
-	InvalidRecord     Verdict = "invalid-record"
-	ForeignMachine    Verdict = "foreign-machine"
-	HostUnsupported   Verdict = "host-unsupported"
-	DuplicateIdentity Verdict = "duplicate-identity"
-)
-
-// Circumstance: the session is created, the pane is a placeholder.
-const (
-	CwdMissing        Verdict = "cwd-missing"
-	CwdUnreadable     Verdict = "cwd-unreadable"
-	BinaryMissing     Verdict = "binary-missing"
-	TranscriptMissing Verdict = "transcript-missing"
-	NeverDurable      Verdict = "never-durable"
-	AlreadyLive       Verdict = "already-live"
-	RequirementUnmet  Verdict = "requirement-unmet"
-	ProfileMissing    Verdict = "profile-missing"
-	UnknownBlank      Verdict = "unknown-blank"
-)
-
 // Options of one restore.
 type Options struct {
-	Only     []string
-	Strict   bool
-	Import   bool
-	FromHost bool
+	Only     []string          // archived session names; empty means all
+	Strict   bool              // a circumstance refuses the session instead of making a placeholder
+	Import   bool              // consent to an archive that this machine's store did not write
+	FromHost bool              // consent to an archive of another machine
 	Owners   map[string]string // OLD -> NEW plugin id, for this run
-	NoWait   bool
+	NoWait   bool              // do not watch whether the agents stay
 }
 
 // Env is where a restore works.
@@ -67,16 +37,27 @@ type Env struct {
 	Registry *plugin.Registry
 	Config   *config.Config
 	Claims   owner.Claims
-	Getenv   integrations.Env
+	Getenv   integrations.Env // the caller's environment; its PATH finds the programs
 	Now      func() time.Time
-	Machine  string
+	Machine  string // fingerprint of this machine, as archives carry it
+
+	// Lock makes this the only restore of the server, and autosave silent, until unlock.
+	// Apply takes it; nil means that no other can be there.
+	Lock func() (unlock func(), err error)
+	// Save writes the restore's own generation: the last act of an Apply that made something.
+	// The lock is still held. Nil skips it.
+	Save func(ctx context.Context) error
+	// Watch returns when settle is over or all of the processes have ended before (nil), or when
+	// ctx is done (its error): WatchProcesses, where terminals are processes of this machine. Nil
+	// waits settle out.
+	Watch func(ctx context.Context, pids []int, settle time.Duration) error
 }
 
 // Source is the archive and where it came from.
 type Source struct {
 	Archive *archive.Archive
 	Path    string
-	Own     bool
+	Own     bool // this machine's store knows that it wrote these bytes
 }
 
 // Plan is what a restore would do. Data; refused by Apply when the host has moved on.
@@ -85,83 +66,99 @@ type Plan struct {
 	Options  Options
 	Host     host.Info
 	Sessions []SessionPlan
-	Notes    []string
+	Notes    []string // about the whole: age, imported directories, mapped owners
 }
 
-type SessionPlan struct {
-	Name   string
-	Action string // "create" | "skip-existing" | "refuse"
-	Reason string
-	Panes  []PanePlan
-	create *host.CreateSession
-}
-
-type PanePlan struct {
-	Window  int
-	Index   int
-	Verdict Verdict
-	Reason  string
-	Hint    string
-	Record  *metadata.AgentSession
-	Command string // as archived: shown, never run
-	Start   host.Start
-}
-
-// Gather collects what Plan must know: view, resolutions, probes, liveness, directories.
-// Plan itself is pure.
-func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
-	return nil, errNotBuilt
-}
-
-// Facts is what Gather found.
-type Facts struct{}
-
-// Make is the pure function of design §11.
-func Make(src Source, f *Facts, o Options) (*Plan, error) { return nil, errNotBuilt }
-
-// Report is what Apply observed; it is the plan with results.
-type Report struct {
-	Source   string          `json:"source"`
-	Sessions []SessionReport `json:"sessions"`
-}
-
-type SessionReport struct {
-	Name   string       `json:"name"`
-	Action string       `json:"action"`
-	Reason string       `json:"reason"`
-	Panes  []PaneReport `json:"panes"`
-}
-
-type PaneReport struct {
-	Window  int                    `json:"window"`
-	Index   int                    `json:"index"`
-	Verdict Verdict                `json:"verdict"`
-	Reason  string                 `json:"reason"`
-	Hint    string                 `json:"hint"`
-	Record  *metadata.AgentSession `json:"record"`
-	Result  *string                `json:"result"` // "running" | "exited" | "placeholder" | "shell" | null
-}
-
-// Apply creates each missing session whole, watches every agent until it runs or exits, and
-// reports.
-func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) { return nil, errNotBuilt }
-
-// Dry is the report of a plan that was not applied.
-func (p *Plan) Dry() *Report { return nil }
-
-// Outcome is what exit code a report deserves: Done, Partial or Refused.
-type Outcome int
-
+// What a plan does with a session.
 const (
-	Done Outcome = iota
-	Partial
-	Refused
+	Create       = "create"
+	SkipExisting = "skip-existing"
+	Refuse       = "refuse"
 )
 
-func (r *Report) Outcome() Outcome { return Done }
+// SessionPlan is one archived session.
+type SessionPlan struct {
+	Name     string // as archived
+	HostName string // as the host can hold it
+	Action   string // Create, SkipExisting or Refuse
+	Reason   string
+	Panes    []PanePlan
 
-// One re-resolves and plans a single pane from its current record: a respawned pane and a
-// placeholder's Enter. The start is either the agent or a placeholder that says why.
-func One(ctx context.Context, e Env, rec metadata.AgentSession, facts metadata.LaunchFacts, self owner.Place) (host.Start, PanePlan, error) {
-	return host.Start{}, PanePlan{}, errNotBuilt
+	create *host.CreateSession // of Create; Apply fills in what only it knows
+}
+
+// PanePlan is one archived pane. Panes stand in the order of the archive.
+type PanePlan struct {
+	Window       int // the window's index, as archived; its position where the archive has none
+	Index        int // position in its window
+	Verdict      Verdict
+	Reason       string
+	Hint         string
+	Record       *metadata.AgentSession
+	Command      string // as archived: shown, never run
+	Title        string
+	Dir          string // where it starts; for an agent, where it was launched
+	Previous     []string
+	NotPreserved []string
+	Start        host.Start
+
+	key          AgentKey
+	window, pane int                  // place in the session's create
+	facts        metadata.LaunchFacts // to be stored; the pane key may still be wanting
+	store        bool                 // facts are stored
+	carry        bool                 // the record is stored
+	agent        *agentStart          // of Resume and FreshSameID
+	name         *metadata.Agent      // the live identity to store
+}
+
+// agentStart is what Apply needs to claim the identity and to build the guard.
+type agentStart struct {
+	template *integrations.Template
+	identity metadata.Identity
+	expect   owner.Presence
+	fallback string // a directory that exists, should this pane become a placeholder after all
+}
+
+// UnknownSessionError is a usage error: --only named what the archive does not hold.
+type UnknownSessionError struct {
+	Unknown []string
+	Have    []string
+}
+
+func (e *UnknownSessionError) Error() string {
+	return fmt.Sprintf("no session %s in the archive, which holds %s", quoted(e.Unknown), quoted(e.Have))
+}
+
+func quoted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(q, ", ")
+}
+
+// selected returns the sessions that the options ask for, in the order of the archive.
+func selected(a *archive.Archive, o Options) ([]*archive.Session, error) {
+	var out []*archive.Session
+	have := make([]string, 0, len(a.Sessions))
+	for i := range a.Sessions {
+		s := &a.Sessions[i]
+		have = append(have, s.Name)
+		if len(o.Only) == 0 || slices.Contains(o.Only, s.Name) {
+			out = append(out, s)
+		}
+	}
+	var unknown []string
+	for _, n := range o.Only {
+		if !slices.Contains(have, n) && !slices.Contains(unknown, n) {
+			unknown = append(unknown, n)
+		}
+	}
+	if unknown != nil {
+		return nil, &UnknownSessionError{Unknown: unknown, Have: have}
+	}
+	return out, nil
 }

@@ -1,0 +1,338 @@
+package restore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/owner"
+	"github.com/phux-agent/phux-agent/plugin"
+)
+
+// DefaultProfile is the profile that always exists.
+const DefaultProfile = "default"
+
+// Facts is what Gather found: everything that Make knows of the world.
+type Facts struct {
+	Now     time.Time
+	Machine string
+	Home    string
+	Path    string // the caller's PATH
+	Host    host.Info
+	// View is what the host holds; empty, never nil, where no server runs.
+	View *host.Workspace
+	// Names holds, for each selected session, its name as the host can hold it.
+	Names  map[string]string
+	Agents map[AgentKey]Agent
+	Talks  map[TalkKey]Talk
+	Dirs   map[string]Dir
+	Notes  []string // what could not be told
+}
+
+// AgentKey is an integration, its owner (after --owner) and a profile.
+type AgentKey struct{ IntegrationID, PluginID, Profile string }
+
+// Agent is what an AgentKey resolves to now.
+type Agent struct {
+	Owner      plugin.Owner
+	Err        *plugin.ResolveError // nil where it resolves
+	OwnerNow   string               // of an OwnerChanged: who owns it
+	Profile    integrations.Profile
+	HasProfile bool
+	BuildErr   error  // the command cannot be built, with this profile or at all
+	ProfileBad bool   // of a BuildErr: without the profile it can
+	Program    string // absolute; empty where ProgramErr is set
+	ProgramErr error
+	Store      string // fingerprint of the transcript store in the pane's environment
+	Unmet      []Unmet
+}
+
+// Unmet is a requirement of a restore that does not hold.
+type Unmet struct {
+	Require integrations.Require
+	Detail  string
+}
+
+// TalkKey is one conversation under one profile, whose environment says where to look.
+type TalkKey struct {
+	AgentKey
+	NativeID string // normalized
+}
+
+// Talk is what is known of a conversation now.
+type Talk struct {
+	Presence owner.Presence
+	Detail   string
+	Live     owner.Live
+}
+
+// want is one record of the archive with the key under which its facts are looked up.
+type want struct {
+	key    AgentKey
+	record metadata.AgentSession // its plugin id after --owner
+}
+
+// wanted returns what the facts of a pane's record are kept under.
+func wanted(src Source, o Options, p *archive.Pane) want {
+	rec := *p.AgentSession
+	if to, ok := o.Owners[rec.PluginID]; ok {
+		rec.PluginID = to
+	}
+	profile := DefaultProfile
+	// An imported archive does not choose which of the user's own arguments are used.
+	if src.Own && p.Agent != nil && p.Agent.Profile != "" {
+		profile = p.Agent.Profile
+	}
+	return want{AgentKey{rec.IntegrationID, rec.PluginID, profile}, rec}
+}
+
+// launchDir is where a pane's agent was launched, as archived.
+func launchDir(s *archive.Session, p *archive.Pane) string {
+	if p.Agent != nil && p.Agent.LaunchCwd != "" {
+		return p.Agent.LaunchCwd
+	}
+	return cmp.Or(p.Cwd, s.Cwd)
+}
+
+// shellDir is where a pane's shell was, as archived.
+func shellDir(s *archive.Session, p *archive.Pane) string { return cmp.Or(p.Cwd, s.Cwd) }
+
+// normal returns the id as the CLI keeps it, or as it is where it is none.
+func normal(t *integrations.Template, id string) string {
+	if t != nil {
+		if n, err := t.NormalizeID(id); err == nil {
+			return n
+		}
+	}
+	return id
+}
+
+// Gather collects what Make must know: view, resolutions, probes, liveness, directories. It
+// changes nothing, and asks each distinct thing once. An unknown name in Only is an
+// *UnknownSessionError.
+func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
+	sessions, err := selected(src.Archive, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &Facts{Names: map[string]string{}}
+	if f.Host, err = e.Host.Info(ctx); err != nil {
+		return nil, fmt.Errorf("probe the host: %w", err)
+	}
+	if f.View, err = view(ctx, e.Host); err != nil {
+		return nil, fmt.Errorf("read the workspace: %w", err)
+	}
+	for _, s := range sessions {
+		f.Names[s.Name] = s.Name
+		if n, ok := e.Host.(host.Namer); ok {
+			f.Names[s.Name] = n.SessionName(s.Name)
+		}
+	}
+	return f, f.gather(ctx, e, src, o, sessions)
+}
+
+// view is a snapshot; of a host without a server, the empty one.
+func view(ctx context.Context, h host.Host) (*host.Workspace, error) {
+	const tries = 5
+	for i := 1; ; i++ {
+		w, err := h.Snapshot(ctx)
+		switch {
+		case err == nil && w != nil:
+			return w, nil
+		case err == nil, errors.Is(err, host.ErrNoServer):
+			return &host.Workspace{}, nil
+		case errors.Is(err, host.ErrChanged) && i < tries:
+		default:
+			return nil, err
+		}
+	}
+}
+
+func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessions []*archive.Session) error {
+	f.Now, f.Machine = e.Now(), e.Machine
+	f.Home, _ = e.Getenv("HOME")
+	f.Path, _ = e.Getenv("PATH")
+	f.Agents, f.Talks, f.Dirs = map[AgentKey]Agent{}, map[TalkKey]Talk{}, map[string]Dir{}
+
+	base := e.paneEnv(ctx, f.Host)
+	envs := map[AgentKey]integrations.Env{}
+	var talks []TalkKey
+	f.dir(f.Home)
+	for _, s := range sessions {
+		f.dir(s.Cwd)
+		for i := range s.Windows {
+			for j := range s.Windows[i].Panes {
+				p := &s.Windows[i].Panes[j]
+				f.dir(shellDir(s, p))
+				if p.AgentSession == nil {
+					continue
+				}
+				f.dir(launchDir(s, p))
+				w := wanted(src, o, p)
+				a, known := f.Agents[w.key]
+				if !known {
+					a = resolve(e, w.key, f.Path)
+					envs[w.key] = f.finish(&a, base)
+					f.Agents[w.key] = a
+				}
+				if a.Err != nil || a.Owner.Template.CheckID(w.record.NativeID) != nil {
+					continue
+				}
+				k := TalkKey{w.key, normal(a.Owner.Template, w.record.NativeID)}
+				if _, known := f.Talks[k]; !known {
+					f.Talks[k] = Talk{}
+					talks = append(talks, k)
+				}
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+
+	seer, err := owner.NewObserver()
+	if err != nil && len(talks) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("whether a conversation is open already is known by claims only: %v", err))
+	}
+	found := make([]Talk, len(talks))
+	each(len(talks), func(i int) {
+		k := talks[i]
+		t := f.Agents[k.AgentKey].Owner.Template
+		found[i].Presence, found[i].Detail = owner.Probe(t, k.NativeID, envs[k.AgentKey])
+		if seer != nil {
+			found[i].Live = seer.Find(e.Claims, t, k.identity(), envs[k.AgentKey])
+		}
+	})
+	for i, k := range talks {
+		f.Talks[k] = found[i]
+	}
+	return ctx.Err()
+}
+
+func (k TalkKey) identity() metadata.Identity {
+	return metadata.Identity{IntegrationID: k.IntegrationID, NativeID: k.NativeID}
+}
+
+// each calls do for 0…n-1, some at once: what it does waits for disks.
+func each(n int, do func(int)) {
+	const workers = 8
+	var wg sync.WaitGroup
+	for w := range min(workers, n) {
+		wg.Go(func() {
+			for i := w; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// paneEnv is what the host's next pane would find in its environment before ours is laid over.
+func (e Env) paneEnv(ctx context.Context, info host.Info) integrations.Env {
+	h, ok := e.Host.(host.Environer)
+	if !ok || !info.Running {
+		return e.Getenv
+	}
+	pairs, err := h.Environ(ctx)
+	if err != nil {
+		return e.Getenv
+	}
+	m := make(map[string]string, len(pairs))
+	for _, p := range pairs {
+		if k, v, ok := strings.Cut(p, "="); ok {
+			m[k] = v
+		}
+	}
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// resolve asks the registry, the configuration and the PATH about one agent.
+func resolve(e Env, k AgentKey, path string) Agent {
+	var a Agent
+	var err error
+	if a.Owner, err = e.Registry.ResolveOwned(k.IntegrationID, k.PluginID); err != nil {
+		if !errors.As(err, &a.Err) {
+			a.Err = &plugin.ResolveError{Reason: plugin.Invalid, Integration: k.IntegrationID, Detail: err.Error(), Err: err}
+		}
+		if a.Err.Reason == plugin.OwnerChanged {
+			if now, err := e.Registry.Resolve(k.IntegrationID); err == nil {
+				a.OwnerNow = now.PluginID
+			}
+		}
+		return a
+	}
+	a.Profile, a.HasProfile = integrations.Profile{Name: DefaultProfile}, k.Profile == DefaultProfile
+	if e.Config != nil {
+		a.Profile, a.HasProfile = e.Config.Profile(k.Profile, k.IntegrationID)
+	}
+	cmd, err := a.build(integrations.Plain, "")
+	if err != nil {
+		a.BuildErr = err
+		bare := a
+		bare.Profile = integrations.Profile{}
+		_, err = bare.build(integrations.Plain, "")
+		a.ProfileBad = err == nil
+		return a
+	}
+	if own, ok := cmd.Set["PATH"]; ok {
+		path = own
+	}
+	a.Program, a.ProgramErr = plugin.LookProgram(cmd.Argv[0], path)
+	return a
+}
+
+// finish adds what depends on the environment of the agent's pane, and returns that.
+func (f *Facts) finish(a *Agent, base integrations.Env) integrations.Env {
+	if a.Err != nil {
+		return base
+	}
+	env := base
+	if cmd, err := a.build(integrations.Plain, ""); err == nil {
+		env = overlay(base, cmd)
+	}
+	a.Store = owner.Store(a.Owner.Template, env)
+	for _, r := range a.Owner.Template.Require {
+		if r.At == "launch" {
+			continue
+		}
+		if detail, ok := r.Holds(env); !ok {
+			a.Unmet = append(a.Unmet, Unmet{r, detail})
+		}
+	}
+	return env
+}
+
+// overlay is base with a command's environment laid over it, as its pane will see it.
+func overlay(base integrations.Env, cmd integrations.Command) integrations.Env {
+	set, unset := maps.Clone(cmd.Set), slices.Clone(cmd.Unset)
+	return func(name string) (string, bool) {
+		if v, ok := set[name]; ok {
+			return v, true
+		}
+		if slices.Contains(unset, name) {
+			return "", false
+		}
+		return base(name)
+	}
+}
+
+// build is the one way from an agent and an id to a command.
+func (a Agent) build(op integrations.Op, id string) (integrations.Command, error) {
+	cmd, err := a.Owner.Template.Build(integrations.Request{
+		Op: op, ID: id, Profile: a.Profile, PluginRoot: a.Owner.Root,
+	})
+	if err == nil && len(cmd.Argv) == 0 {
+		err = errors.New("the command is empty")
+	}
+	return cmd, err
+}
