@@ -1,6 +1,11 @@
 package archive
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+var errNotBuilt = errors.New("not built yet")
 
 // Store is one server's history: immutable generation files below Dir, written durably under a
 // lock, named so that order is their name.

@@ -1,0 +1,499 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/phux-agent/phux-agent/metadata"
+)
+
+// Encode returns the one form that we write: what Decode and phux read back. Fields stand in
+// the order of the types, two spaces a level, one newline at the end.
+//
+// What only describes is made to fit: a text is cut and cleaned of what JSON cannot hold, a
+// layout that is not one of the window's panes is left out (as phux does), a size is bounded.
+// What identifies is not repaired: a directory that is not absolute UTF-8 is left out and
+// cwd_error says why, a record that breaks its bounds is left out and agent.record_error says
+// why; a session name that cannot be written, a second session of one name, or more than the
+// limits allow is a *FormatError.
+func (a *Archive) Encode() ([]byte, error) {
+	f, err := fit(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode archive: %w", err)
+	}
+	b, err := f.bytes("  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode archive: %w", err)
+	}
+	return b, nil
+}
+
+// Digest of a file's bytes, as prev and the list name it.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func isDigest(s string) bool {
+	h, ok := strings.CutPrefix(s, "sha256:")
+	return ok && len(h) == 64 && strings.Trim(h, "0123456789abcdef") == ""
+}
+
+// fitTime is what a file can hold of a time: UTC, milliseconds, four digits of a year.
+func fitTime(t time.Time) time.Time {
+	t = t.UTC().Truncate(time.Millisecond)
+	if t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+func isWord(s string) bool {
+	return strings.TrimSpace(s) == s && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// fitText makes a describing text one that a file can hold.
+func fitText(s string, most int) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "")
+	}
+	if len(s) <= most {
+		return s
+	}
+	n := most
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func fitWord(s string) string {
+	if isWord(s) && len(s) <= MaxWord && utf8.ValidString(s) {
+		return s
+	}
+	return strings.TrimSpace(fitText(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s), MaxWord))
+}
+
+// fitDir says why a directory cannot be written. It is never repaired: the repaired one would
+// be another directory.
+func fitDir(s string) (dir, why string) {
+	switch {
+	case s == "":
+		return "", ""
+	case !utf8.ValidString(s):
+		return "", "its name is not valid UTF-8"
+	case strings.IndexByte(s, 0) >= 0:
+		return "", "its name holds a NUL character"
+	case len(s) > MaxPath:
+		return "", fmt.Sprintf("its name has %d bytes, at most %d", len(s), MaxPath)
+	case !path.IsAbs(s):
+		return "", "it is not absolute"
+	}
+	return s, ""
+}
+
+// fit returns a copy of a that can be written. Nothing that a points to is changed.
+func fit(a *Archive) (*Archive, error) {
+	f := *a
+	f.SchemaVersion, f.SavedAt = SchemaVersion, fitTime(a.SavedAt)
+	for _, d := range []*string{&f.Prev, &f.Content, &f.Distinct} {
+		if !isDigest(*d) {
+			*d = ""
+		}
+	}
+	for _, s := range []*string{&f.Host.Kind, &f.Host.Version, &f.Host.Server, &f.Host.Instance, &f.Host.Boot, &f.Host.Machine} {
+		*s = fitText(*s, MaxName)
+	}
+	if a.Held != nil {
+		h := *a.Held
+		h.State, h.Reason = fitWord(h.State), fitText(h.Reason, MaxText)
+		f.Held = &h
+		if h.State == "" {
+			f.Held = nil
+		}
+	}
+	if len(a.Sessions) > MaxSessions {
+		return nil, &FormatError{Pointer: "/sessions", Reason: fmt.Sprintf("%d sessions, at most %d", len(a.Sessions), MaxSessions)}
+	}
+	f.Sessions = slices.Clone(a.Sessions)
+	names := map[string]bool{}
+	windows, panes := 0, 0
+	for i := range f.Sessions {
+		s := &f.Sessions[i]
+		at := "/sessions/" + strconv.Itoa(i)
+		if why := nameTrouble(s.Name); why != "" {
+			return nil, &FormatError{Pointer: at + "/name", Reason: why}
+		}
+		if names[s.Name] {
+			return nil, &FormatError{Pointer: at + "/name", Reason: fmt.Sprintf("a second session named %q", clip(s.Name))}
+		}
+		names[s.Name] = true
+		fitSession(s)
+		windows += len(s.Windows)
+		for j := range s.Windows {
+			if n := len(s.Windows[j].Panes); n > MaxWindowPanes {
+				return nil, &FormatError{Pointer: at + "/windows/" + strconv.Itoa(j), Reason: fmt.Sprintf("%d panes, at most %d", n, MaxWindowPanes)}
+			}
+			panes += len(s.Windows[j].Panes)
+		}
+	}
+	if windows > MaxWindows || panes > MaxPanes {
+		return nil, &FormatError{Pointer: "/sessions", Reason: fmt.Sprintf("%d windows and %d panes, at most %d and %d", windows, panes, MaxWindows, MaxPanes)}
+	}
+	return &f, nil
+}
+
+func nameTrouble(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "not valid UTF-8"
+	case strings.TrimSpace(s) == "":
+		return "blank"
+	case strings.IndexByte(s, 0) >= 0:
+		return "a NUL character, which no host can hold"
+	case len(s) > MaxName:
+		return fmt.Sprintf("%d bytes, at most %d", len(s), MaxName)
+	}
+	return ""
+}
+
+func fitSession(s *Session) {
+	s.Command = nil
+	s.Cwd, _ = fitDir(s.Cwd)
+	if s.Pending != nil {
+		p := *s.Pending
+		p.Since, p.Name = fitTime(p.Since), fitText(p.Name, MaxName)
+		s.Pending = &p
+	}
+	s.Windows = slices.Clone(s.Windows)
+	for j := range s.Windows {
+		w := &s.Windows[j]
+		w.Name = fitText(w.Name, MaxName)
+		if w.Index < 0 || w.Index > MaxIndex {
+			w.Index = -1
+		}
+		if w.Layout != nil && w.Layout.Check(len(w.Panes)) != nil {
+			w.Layout = nil
+		}
+		if len(w.Cells) > MaxCells || !utf8.ValidString(w.Cells) || strings.IndexByte(w.Cells, 0) >= 0 {
+			w.Cells = ""
+		}
+		w.Panes = slices.Clone(w.Panes)
+		for k := range w.Panes {
+			fitPane(&w.Panes[k])
+		}
+	}
+}
+
+func fitPane(p *Pane) {
+	p.Command = nil
+	p.Title, p.Program = fitText(p.Title, MaxText), fitText(p.Program, MaxText)
+	dir, why := fitDir(p.Cwd)
+	p.Cwd, p.CwdError = dir, fitText(p.CwdError, MaxText)
+	if why != "" {
+		p.CwdError = why
+	}
+	p.Cols, p.Rows = min(max(p.Cols, 0), MaxSide), min(max(p.Rows, 0), MaxSide)
+	g := p.Agent
+	if g != nil {
+		c := *g
+		g = &c
+		fitAgent(g)
+	}
+	if r := p.AgentSession; r != nil {
+		if err := r.Validate(); err != nil {
+			p.AgentSession = nil
+			if g == nil {
+				g = &Agent{}
+			}
+			g.RecordError = fitText(err.Error(), MaxText)
+		}
+	}
+	p.Agent = g
+}
+
+func fitAgent(g *Agent) {
+	for _, s := range []*string{&g.Key, &g.Profile, &g.Store, &g.Durability, &g.State} {
+		*s = fitWord(*s)
+	}
+	for _, s := range []*string{&g.PluginID, &g.IntegrationID} {
+		if metadata.CheckID("id", *s) != nil {
+			*s = ""
+		}
+	}
+	g.LaunchCwd, _ = fitDir(g.LaunchCwd)
+	g.ConfirmedAt = fitTime(g.ConfirmedAt)
+	g.Unconfirmed, g.RecordError = fitText(g.Unconfirmed, MaxText), fitText(g.RecordError, MaxText)
+	g.Previous = slices.DeleteFunc(slices.Clone(g.Previous), func(id string) bool {
+		return metadata.CheckNativeID("previous", id) != nil
+	})
+	g.Previous = g.Previous[:min(len(g.Previous), metadata.MaxPrevious)]
+	g.NotPreserved = slices.Clone(g.NotPreserved[:min(len(g.NotPreserved), MaxArgs)])
+	for i := range g.NotPreserved {
+		g.NotPreserved[i] = fitText(g.NotPreserved[i], MaxArg)
+	}
+}
+
+// writer writes tokens and remembers the first error.
+type writer struct {
+	e   *jsontext.Encoder
+	err error
+	// without times, number, prev and what follows from them: for the content digest
+	timeless bool
+	// without what changes by itself, too: for the distinct digest
+	coarse bool
+}
+
+func (a *Archive) bytes(indent string) ([]byte, error) {
+	var b bytes.Buffer
+	w := writer{e: jsontext.NewEncoder(&b, jsontext.WithIndent(indent))}
+	w.archive(a)
+	if w.err == nil && b.Len() > MaxSize {
+		return nil, &FormatError{Reason: fmt.Sprintf("%d bytes, at most %d", b.Len(), MaxSize)}
+	}
+	return b.Bytes(), w.err
+}
+
+// digests returns the Content and the Distinct of a fitted archive.
+func (a *Archive) digests() (content, distinct string, err error) {
+	for _, x := range []struct {
+		to     *string
+		coarse bool
+	}{{&content, false}, {&distinct, true}} {
+		h := sha256.New()
+		w := writer{e: jsontext.NewEncoder(h, jsontext.AllowDuplicateNames(true)), timeless: true, coarse: x.coarse}
+		w.archive(a)
+		if w.err != nil {
+			return "", "", w.err
+		}
+		*x.to = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	}
+	return content, distinct, nil
+}
+
+func (w *writer) token(t jsontext.Token) {
+	if w.err == nil {
+		w.err = w.e.WriteToken(t)
+	}
+}
+
+func (w *writer) name(s string) { w.token(jsontext.String(s)) }
+
+func (w *writer) text(name, s string) { w.name(name); w.token(jsontext.String(s)) }
+
+func (w *writer) optional(name, s string) {
+	if s != "" {
+		w.text(name, s)
+	}
+}
+
+func (w *writer) bool(name string, v bool) { w.name(name); w.token(jsontext.Bool(v)) }
+func (w *writer) int(name string, v int)   { w.name(name); w.token(jsontext.Int(int64(v))) }
+
+func (w *writer) number(name string, v uint64) { w.name(name); w.token(jsontext.Uint(v)) }
+
+func (w *writer) time(name string, t time.Time) {
+	if !t.IsZero() && !w.timeless {
+		w.text(name, t.Format(time.RFC3339Nano))
+	}
+}
+
+func (w *writer) texts(name string, s []string) {
+	if len(s) == 0 {
+		return
+	}
+	w.name(name)
+	w.token(jsontext.BeginArray)
+	for _, t := range s {
+		w.token(jsontext.String(t))
+	}
+	w.token(jsontext.EndArray)
+}
+
+func (w *writer) archive(a *Archive) {
+	w.token(jsontext.BeginObject)
+	w.int("schema_version", a.SchemaVersion)
+	if !w.timeless {
+		w.time("saved_at", a.SavedAt)
+		w.number("generation", a.Generation)
+		w.text("prev", a.Prev)
+	}
+	w.name("host")
+	w.token(jsontext.BeginObject)
+	w.text("kind", a.Host.Kind)
+	w.text("version", a.Host.Version)
+	w.text("server", a.Host.Server)
+	w.text("instance", a.Host.Instance)
+	w.text("boot", a.Host.Boot)
+	w.text("machine", a.Host.Machine)
+	w.token(jsontext.EndObject)
+	if !w.timeless {
+		if h := a.Held; h != nil {
+			w.name("held")
+			w.token(jsontext.BeginObject)
+			w.text("state", h.State)
+			w.text("reason", h.Reason)
+			w.number("against", h.Against)
+			w.token(jsontext.EndObject)
+		}
+		w.optional("content", a.Content)
+		w.optional("distinct", a.Distinct)
+	}
+	w.name("sessions")
+	w.token(jsontext.BeginArray)
+	for i := range a.Sessions {
+		w.session(&a.Sessions[i])
+	}
+	w.token(jsontext.EndArray)
+	w.token(jsontext.EndObject)
+}
+
+func (w *writer) session(s *Session) {
+	w.token(jsontext.BeginObject)
+	w.text("name", s.Name)
+	w.bool("active", s.Active && !w.coarse)
+	w.optional("cwd", s.Cwd)
+	if p := s.Pending; p != nil {
+		w.name("pending")
+		w.token(jsontext.BeginObject)
+		w.time("since", p.Since)
+		w.number("from", p.From)
+		w.optional("name", p.Name)
+		w.token(jsontext.EndObject)
+	}
+	w.name("windows")
+	w.token(jsontext.BeginArray)
+	for i := range s.Windows {
+		w.window(&s.Windows[i])
+	}
+	w.token(jsontext.EndArray)
+	w.token(jsontext.EndObject)
+}
+
+func (w *writer) window(v *Window) {
+	w.token(jsontext.BeginObject)
+	if w.coarse && v.AutomaticName {
+		w.text("name", "")
+	} else {
+		w.text("name", v.Name)
+	}
+	if v.Index >= 0 {
+		w.int("index", v.Index)
+	}
+	w.bool("active", v.Active && !w.coarse)
+	w.bool("zoomed", v.Zoomed && !w.coarse)
+	if v.AutomaticName {
+		w.bool("automatic_name", true)
+	}
+	if v.Layout != nil {
+		w.name("layout")
+		w.layout(v.Layout)
+	}
+	w.optional("cells", v.Cells)
+	w.name("panes")
+	w.token(jsontext.BeginArray)
+	for i := range v.Panes {
+		w.pane(&v.Panes[i])
+	}
+	w.token(jsontext.EndArray)
+	w.token(jsontext.EndObject)
+}
+
+func (w *writer) layout(l *Layout) {
+	w.token(jsontext.BeginObject)
+	w.text("kind", l.Kind)
+	if l.Kind == KindPane {
+		w.int("pane", l.Pane)
+	} else {
+		w.text("dir", l.Dir)
+		w.name("ratio")
+		w.ratio(l.Ratio)
+		w.name("left")
+		w.layout(l.Left)
+		w.name("right")
+		w.layout(l.Right)
+	}
+	w.token(jsontext.EndObject)
+}
+
+// ratio is a single-precision number in its shortest form, with a fraction always, as phux
+// writes it.
+func (w *writer) ratio(f float64) {
+	if w.err != nil {
+		return
+	}
+	f = min(max(f, -math.MaxFloat32), math.MaxFloat32)
+	s := strconv.FormatFloat(f, 'f', -1, 32)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	w.err = w.e.WriteValue(jsontext.Value(s))
+}
+
+func (w *writer) pane(p *Pane) {
+	w.token(jsontext.BeginObject)
+	w.bool("active", p.Active && !w.coarse)
+	if !w.coarse {
+		w.optional("title", p.Title)
+	}
+	w.optional("cwd", p.Cwd)
+	w.optional("cwd_error", p.CwdError)
+	w.name("command")
+	w.token(jsontext.Null)
+	if !w.coarse {
+		w.optional("program", p.Program)
+	}
+	w.int("cols", p.Cols)
+	w.int("rows", p.Rows)
+	if r := p.AgentSession; r != nil {
+		w.name("agent_session")
+		w.token(jsontext.BeginObject)
+		w.text("plugin_id", r.PluginID)
+		w.text("integration_id", r.IntegrationID)
+		w.text("native_id", r.NativeID)
+		w.token(jsontext.EndObject)
+	}
+	if g := p.Agent; g != nil {
+		w.agent(g)
+	}
+	w.token(jsontext.EndObject)
+}
+
+func (w *writer) agent(g *Agent) {
+	w.name("agent")
+	w.token(jsontext.BeginObject)
+	w.text("key", g.Key)
+	w.optional("plugin_id", g.PluginID)
+	w.optional("integration_id", g.IntegrationID)
+	w.optional("profile", g.Profile)
+	w.optional("launch_cwd", g.LaunchCwd)
+	w.optional("store", g.Store)
+	w.optional("durability", g.Durability)
+	w.optional("state", g.State)
+	w.time("confirmed_at", g.ConfirmedAt)
+	w.optional("unconfirmed", g.Unconfirmed)
+	w.texts("previous", g.Previous)
+	w.texts("not_preserved", g.NotPreserved)
+	w.optional("record_error", g.RecordError)
+	w.token(jsontext.EndObject)
+}
