@@ -4,10 +4,6 @@
 // Core knows no agent: what differs between agents is a field of Template.
 package integrations
 
-import "errors"
-
-var errNotBuilt = errors.New("not built yet")
-
 // Template is one integration template, validated. Its zero value is not usable; see Parse.
 type Template struct {
 	File          string // where it was read, for messages
@@ -24,12 +20,14 @@ type Template struct {
 	Agent         AgentIdentity
 }
 
+// CLI says which program a template was written for.
 type CLI struct {
 	VersionArgs []string
-	Verified    []string
+	Verified    []string // versions that the template was run on
 	MinVersion  string
 }
 
+// Launch says how the CLI is started. Command is empty where the template has no [launch].
 type Launch struct {
 	Command          []string // may hold ${PHUX_PLUGIN_ROOT}
 	WorkingDirectory string   // "workspace" | "plugin-root"
@@ -39,11 +37,12 @@ type Launch struct {
 	SurvivesHangup   bool
 }
 
+// SessionIdentity says how the CLI takes, makes and resumes a native id.
 type SessionIdentity struct {
 	Mode          string // "native-or-phux" | "phux"
 	Restore       string // "external-cli" | "phux-session"
 	NativeEnv     string // PHUX_*_SESSION_ID, may be empty
-	IDPattern     string // as written; an alias or an anchored RE2
+	IDPattern     string // as written; an alias or an anchored RE2; empty: any id within the bounds
 	ResumeArgs    []string
 	FreshArgs     []string
 	ForkArgs      []string
@@ -55,60 +54,41 @@ type SessionIdentity struct {
 	Never         []string
 }
 
+// Transcript says whether a given id's conversation exists. Never a way to choose one.
 type Transcript struct {
-	Root     string
+	Root     string   // see ExpandRoot
 	Paths    []string // relative to Root; ${PHUX_AGENT_SESSION_ID} or ${PHUX_AGENT_SESSION_ID:8}
 	HeadID   string   // JSON pointer into the file's first line
 	Contains string
 }
 
+// Observe says which id a process has open now.
 type Observe struct {
-	Kind      string // "file" | "open-file" | "hook"
-	Path      string // ${root}, ${PID}, the id slot
-	ID        string // JSON pointer; empty where the id is in the path
-	PID       string // JSON pointer; empty where the pid is in the path
-	Start     string // JSON pointer
-	StartUnit string // "ticks" | "s" | "ms"
-	Where     map[string]any
-	On        []string
+	Kind      string         // "file" | "open-file" | "hook"
+	Path      string         // ${root}, ${PID}, the id slot; see Observe.Pattern
+	ID        string         // JSON pointer; empty where the id is in the path
+	PID       string         // JSON pointer; empty where the pid is in the path
+	Start     string         // JSON pointer to the process's start time
+	StartUnit string         // "ticks" (since boot) | "s" | "ms" (since 1970)
+	Where     map[string]any // JSON pointer -> string, bool, int64 or float64
+	On        []string       // hook events
 }
 
+// Require is what must hold outside, or a promise breaks.
 type Require struct {
-	File        string
+	File        string // see ExpandRoot
 	JSON        string // pointer
-	Equals      any
-	Default     any
+	Equals      any    // string, bool, int64 or float64
+	Default     any    // what an absent member counts as; nil: absent is unequal
 	At          string // "launch" | "restore"
 	Consequence string
 }
 
+// AgentIdentity is the live identity that the agent's pane gets.
 type AgentIdentity struct{ Name, Kind string }
 
 // Warning is what the linter says of a template that loads.
 type Warning struct {
-	Line int
+	Line int // 0 where there is none
 	Text string
 }
-
-// Parse reads and validates one template. file names it in errors, which carry line and caret
-// and say what to write instead. Unknown keys load, and come back as warnings.
-func Parse(file string, data []byte) (*Template, []Warning, error) { return nil, nil, errNotBuilt }
-
-// Lint says everything that Parse knows and more: recency flags, fork flags in resume, shells.
-func Lint(file string, data []byte) ([]Warning, error) { return nil, errNotBuilt }
-
-// Restorable returns nil where the template can resume a native id by an external CLI.
-func (t *Template) Restorable() error { return errNotBuilt }
-
-// CheckID checks a native id against the record's bounds, the template's anchored pattern and
-// (where the id enters a path) path safety. It is called at every use of an id.
-func (t *Template) CheckID(id string) error { return errNotBuilt }
-
-// NormalizeID returns the id as the CLI stores it (uuid: lower case), after CheckID.
-func (t *Template) NormalizeID(id string) (string, error) { return "", errNotBuilt }
-
-// CanMint reports whether a fresh identity may be minted: fresh_args over a uuid pattern.
-func (t *Template) CanMint() bool { return false }
-
-// Mint returns a fresh lower-case random UUIDv4, or an error where CanMint is false.
-func (t *Template) Mint() (string, error) { return "", errNotBuilt }

@@ -1,0 +1,117 @@
+package integrations
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// vocabulary is every key that a template may hold, ours and phux's, by table. A table that is
+// nil holds names of the author's own.
+var vocabulary = map[string][]string{
+	"": {
+		"schema_version", "id", "display_name", "kind",
+		"cli", "launch", "session_identity", "transcript", "observe", "require", "agent_identity",
+		// phux's, for its package tools; we read none of them.
+		"description", "first_party", "capabilities", "detect", "link",
+	},
+	"cli":    {"version_args", "verified", "min_version"},
+	"launch": {"command", "working_directory", "env", "scrub_env", "after_exit", "survives_hangup"},
+	"session_identity": {
+		"mode", "restore", "native_env", "id_pattern", "resume_args", "fresh_args", "fork_args", "mint_command",
+		"fork_command", "resume_cwd", "never_prompted", "unknown_id", "never",
+	},
+	"transcript":     {"root", "paths", "head_id", "contains"},
+	"observe":        {"kind", "path", "id", "pid", "start", "start_unit", "where", "on"},
+	"require":        {"file", "json", "equals", "default", "at", "consequence"},
+	"agent_identity": {"name", "kind"},
+	"detect":         {"mode", "command", "env"},
+	"link":           {"mode", "default_session"},
+	"launch.env":     nil,
+	"observe.where":  nil,
+}
+
+// unknown reports the keys of a table that nobody reads, with what may have been meant.
+func (r *reader) unknown(path, name string, m map[string]any) {
+	known, listed := vocabulary[name]
+	if !listed || known == nil {
+		return
+	}
+	for _, key := range sortedKeys(m) {
+		if name == "" && strings.HasPrefix(key, "package_") || slices.Contains(known, key) {
+			continue
+		}
+		text := "unknown key " + quote(key)
+		if name != "" {
+			text += " in [" + name + "]"
+		}
+		if near := nearest(key, known); near != "" {
+			text += "; did you mean " + near + "?"
+		} else if home := homeOf(key, name); home != "" {
+			text += "; it belongs in [" + home + "]"
+		} else if home == "" && name != "" && slices.Contains(vocabulary[""], key) {
+			text += "; it belongs at the top, before the first table"
+		}
+		r.warn(join(path, key), text)
+	}
+}
+
+// homeOf finds the one other table that knows the key.
+func homeOf(key, not string) string {
+	var homes []string
+	for table, keys := range vocabulary {
+		if table != "" && table != not && slices.Contains(keys, key) {
+			homes = append(homes, table)
+		}
+	}
+	if len(homes) != 1 {
+		return ""
+	}
+	return homes[0]
+}
+
+// nearest returns the closest known word within two edits (one, for short words).
+func nearest(word string, known []string) string {
+	best, least := "", 3
+	if len(word) < 5 {
+		least = 2
+	}
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions and substitutions; words over 64 bytes are far.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
