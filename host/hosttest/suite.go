@@ -57,8 +57,14 @@ type Caps struct {
 	Shows func(what, text string) bool
 }
 
-// deadline bounds every wait for something that must come about.
-const deadline = 20 * time.Second
+// deadline bounds every wait for something that must come about. In a host that was broken on
+// purpose it does not.
+func deadline() time.Duration {
+	if os.Getenv(faultEnv) != "" {
+		return 3 * time.Second
+	}
+	return 20 * time.Second
+}
 
 // Run checks the body.
 func Run(t *testing.T, factory Factory) {
@@ -83,6 +89,7 @@ func Run(t *testing.T, factory Factory) {
 						t.Setenv(k, "inherited")
 					}
 					r := &rig{Harness: factory(t), t: t, log: t.TempDir()}
+					r.Host = breakHost(r.Host)
 					if tt.programs && r.Caps.NoPrograms {
 						t.Skip("this body runs no programs")
 					}
@@ -114,19 +121,19 @@ func (r *rig) second() host.Host {
 	if r.Second == nil {
 		return r.Host
 	}
-	return r.Second(r.t)
+	return breakHost(r.Second(r.t))
 }
 
 // until polls a condition, which says what it lacks.
 func (r *rig) until(lacks func() string) {
 	r.t.Helper()
 	last := ""
-	for end := time.Now().Add(deadline); ; {
+	for end := time.Now().Add(deadline()); ; {
 		if last = lacks(); last == "" {
 			return
 		}
 		if time.Now().After(end) {
-			r.t.Fatalf("after %v: %s", deadline, last)
+			r.t.Fatalf("after %v: %s", deadline(), last)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

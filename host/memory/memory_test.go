@@ -36,3 +36,7 @@ func TestHost(t *testing.T) {
 		}
 	})
 }
+
+func TestTheSuiteSeesFaults(t *testing.T) {
+	hosttest.Prove(t, "TestHost", hosttest.Caps{NoPrograms: true})
+}
