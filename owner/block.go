@@ -1,0 +1,142 @@
+package owner
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/proc"
+)
+
+// programOf is the name under which a template's agent runs: its program's, or that of the
+// plugin's own script which an interpreter runs.
+func programOf(t *integrations.Template) string {
+	if t == nil || len(t.Launch.Command) == 0 {
+		return ""
+	}
+	name := t.Launch.Command[0]
+	if len(t.Launch.Command) > 1 && strings.HasPrefix(t.Launch.Command[1], "${PHUX_PLUGIN_ROOT}") {
+		name = t.Launch.Command[1]
+	}
+	return baseName(name)
+}
+
+// baseName is a program's name without its directory and without what marks it a script.
+func baseName(s string) string {
+	s = path.Base(s)
+	for _, ext := range []string{".js", ".mjs", ".cjs"} {
+		if cut, ok := strings.CutSuffix(s, ext); ok && cut != "" {
+			return cut
+		}
+	}
+	return s
+}
+
+// programAt is the index of the argument that names the program: the first, or the script that an
+// interpreter runs (its first argument that is no option, given as a path). -1 where it is
+// neither.
+func programAt(args []string, program string) int {
+	if len(args) == 0 || program == "" {
+		return -1
+	}
+	if baseName(args[0]) == program {
+		return 0
+	}
+	for n := 1; n < len(args); n++ {
+		if strings.HasPrefix(args[n], "-") {
+			continue
+		}
+		if strings.Contains(args[n], "/") && baseName(args[n]) == program {
+			return n
+		}
+		break
+	}
+	return -1
+}
+
+// carries reports an argument that is the id, whole.
+func carries(args []string, id string) bool {
+	return len(args) > 1 && slices.Contains(args[1:], id)
+}
+
+// isAgent reports a process that is the agent's and not a helper's (a server that the agent's
+// shell tool started lives in the same process session): by the id among its arguments, or by
+// its program's name.
+func isAgent(i proc.Info, program, id string) bool {
+	args, err := proc.Cmdline(i.PID)
+	if err != nil {
+		return false
+	}
+	if id != "" && carries(args, id) && !bystander(i, args) || programAt(args, program) >= 0 {
+		return true
+	}
+	if program == "" {
+		return false
+	}
+	if i.Comm == program || len(program) > 15 && i.Comm == program[:15] {
+		return true
+	}
+	exe, err := proc.Exe(i.PID)
+	return err == nil && baseName(exe) == program
+}
+
+// survivors are the living processes of a dead owner's process session: of the same boot, not
+// older than the owner was. Where the owner led no session (launch --here: the shell leads it),
+// only those of its process group, for the rest are the user's own.
+//
+// A session's or group's number cannot be given to a new process while one of its members
+// lives. So where the owner's number is another process's now, nobody survives.
+func survivors(table *proc.Table, c Claim, agent func(proc.Info) bool) []proc.Info {
+	leads := c.Session == c.Process.PID
+	if c.Session <= 0 || !sameBoot(c) {
+		return nil
+	}
+	if now, ok := table.Get(c.Process.PID); ok && now.Start != c.Process.Start {
+		if leads || c.Group == c.Process.PID {
+			return nil
+		}
+	}
+	var out []proc.Info
+	for _, i := range table.All() {
+		if i.Session != c.Session || i.Dead() || i.Start < c.Process.Start {
+			continue
+		}
+		if !leads && (c.Group == 0 || i.Group != c.Group) {
+			continue
+		}
+		if agent(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// block is the agent's own processes: the root and, where that is a wrapper, what it handed its
+// arguments to, and so on down. A child belongs to it only if it runs the same program with the
+// same arguments, in the same process group and session. An agent that the agent's shell tool
+// starts fails this, also where the shell replaced itself by it: it has other arguments.
+func (o *Observer) block(t *integrations.Template, root proc.Info) []proc.Info {
+	program := programOf(t)
+	args := o.args(root)
+	at := programAt(args, program)
+	out := []proc.Info{root}
+	if at < 0 {
+		return out
+	}
+	tail := args[at+1:]
+	for n := 0; n < len(out) && len(out) < maxBlock; n++ {
+		for _, kid := range o.table.Children(out[n].PID) {
+			if kid.Dead() || kid.Group != root.Group || kid.Session != root.Session || kid.Start < root.Start {
+				continue
+			}
+			args := o.args(kid)
+			if at := programAt(args, program); at >= 0 && slices.Equal(args[at+1:], tail) {
+				out = append(out, kid)
+			}
+		}
+	}
+	return out
+}
+
+const maxBlock = 16 // processes; real ones have one or two
