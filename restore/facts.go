@@ -46,7 +46,6 @@ type AgentKey struct{ IntegrationID, PluginID, Profile string }
 type Agent struct {
 	Owner      plugin.Owner
 	Err        *plugin.ResolveError // nil where it resolves
-	OwnerNow   string               // of an OwnerChanged: who owns it
 	Profile    integrations.Profile
 	HasProfile bool
 	BuildErr   error  // the command cannot be built, with this profile or at all
@@ -133,9 +132,9 @@ func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
 		return nil, fmt.Errorf("read the workspace: %w", err)
 	}
 	for _, s := range sessions {
-		f.Names[s.Name] = s.Name
+		f.Names[s.Name] = holdable(s.Name)
 		if n, ok := e.Host.(host.Namer); ok {
-			f.Names[s.Name] = n.SessionName(s.Name)
+			f.Names[s.Name] = n.SessionName(f.Names[s.Name])
 		}
 	}
 	return f, f.gather(ctx, e, src, o, sessions)
@@ -263,11 +262,6 @@ func resolve(e Env, k AgentKey, path string) Agent {
 	if a.Owner, err = e.Registry.ResolveOwned(k.IntegrationID, k.PluginID); err != nil {
 		if !errors.As(err, &a.Err) {
 			a.Err = &plugin.ResolveError{Reason: plugin.Invalid, Integration: k.IntegrationID, Detail: err.Error(), Err: err}
-		}
-		if a.Err.Reason == plugin.OwnerChanged {
-			if now, err := e.Registry.Resolve(k.IntegrationID); err == nil {
-				a.OwnerNow = now.PluginID
-			}
 		}
 		return a
 	}

@@ -23,6 +23,9 @@ const dyingTime = 5 * time.Second
 //
 // e.Host may be nil where no host can be asked: it is only looked at for siblings.
 func One(ctx context.Context, e Env, rec metadata.AgentSession, facts metadata.LaunchFacts, self owner.Place) (host.Start, PanePlan, error) {
+	if self.PaneKey == "" {
+		self.PaneKey = facts.PaneKey
+	}
 	src := single(rec, facts)
 	deadline, stop := context.WithTimeout(ctx, dyingTime)
 	defer stop()
@@ -146,5 +149,8 @@ func (m *maker) lives(p *PanePlan) owner.Live {
 
 // within reports whether two places are one pane.
 func within(a, b owner.Place) bool {
-	return a.Host == b.Host && (b.PaneKey != "" && a.PaneKey == b.PaneKey || b.Terminal != "" && a.Terminal == b.Terminal)
+	if a.Host != "" && b.Host != "" && a.Host != b.Host {
+		return false
+	}
+	return b.PaneKey != "" && a.PaneKey == b.PaneKey || b.Terminal != "" && a.Terminal == b.Terminal
 }

@@ -319,6 +319,9 @@ func resolveTrouble(a Agent, w want) *trouble {
 	switch a.Err.Reason {
 	case plugin.Missing:
 		t.hint = "install the plugin that has it: phux-agent plugin add DIR"
+		if a.Err.Near != "" {
+			t.hint += "; there is " + quoteArg(a.Err.Near)
+		}
 	case plugin.Disabled:
 		t.hint = fmt.Sprintf("phux-agent integration enable %s, or phux-agent plugin enable %s", id, pl)
 	case plugin.Ambiguous:
@@ -326,11 +329,7 @@ func resolveTrouble(a Agent, w want) *trouble {
 	case plugin.Untrusted:
 		t.hint = "make it yours alone to write, then restore again"
 	case plugin.OwnerChanged:
-		now := "NEW"
-		if a.OwnerNow != "" {
-			now = quoteArg(a.OwnerNow)
-		}
-		t.hint = fmt.Sprintf("if the new owner is meant: phux-agent restore --owner %s=%s", pl, now)
+		t.hint = fmt.Sprintf("if the new owner is meant: phux-agent restore --owner %s=%s", pl, quoteArg(orDefault(a.Err.Owner, "NEW")))
 	default:
 		t.verdict = IntegrationInvalid
 		t.hint = "phux-agent integration list says where it is; phux-agent integration lint FILE what is wrong"
@@ -387,6 +386,8 @@ func (m *maker) liveTrouble(l owner.Live, id metadata.Identity) *trouble {
 		at = fmt.Sprintf("pane %s of %s, %s", l.Place.Terminal, orDefault(l.Place.Host, "this host"), at)
 	} else if l.Place.Host != "" {
 		at = fmt.Sprintf("%s, %s", l.Place.Host, at)
+	} else if l.TTY != "" {
+		at += " on " + l.TTY
 	}
 	switch l.Kind {
 	case owner.Orphan:
@@ -405,6 +406,7 @@ func (m *maker) liveTrouble(l owner.Live, id metadata.Identity) *trouble {
 		t.reason = fmt.Sprintf("it runs already: %s", at)
 		t.hint = "phux-agent ps"
 	}
+	t.reason = join(t.reason, l.Note)
 	return t
 }
 

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
@@ -73,10 +75,7 @@ func orUnknown(s string) string {
 
 // session judges every pane of one session; decide says afterwards what becomes of it.
 func (m *maker) session(s *archive.Session) SessionPlan {
-	sp := SessionPlan{Name: s.Name, HostName: m.f.Names[s.Name], Action: Create}
-	if sp.HostName == "" {
-		sp.HostName = s.Name
-	}
+	sp := SessionPlan{Name: s.Name, HostName: orDefault(m.f.Names[s.Name], s.Name), Action: Create}
 	global := m.global()
 	there := m.there(sp.HostName)
 	switch {
@@ -159,7 +158,7 @@ func numbering(s *archive.Session) []int {
 func distinct(s *archive.Session) bool {
 	seen := map[int]bool{}
 	for i := range s.Windows {
-		if n := s.Windows[i].Index; n < 0 || seen[n] {
+		if n := s.Windows[i].Index; n < 0 || n > host.MaxIndex || seen[n] {
 			return false
 		}
 		seen[s.Windows[i].Index] = true
@@ -293,7 +292,7 @@ func (m *maker) build(s *archive.Session, sp *SessionPlan) *host.CreateSession {
 		}
 		cell, order := layout(aw)
 		spec := host.WindowSpec{
-			Name: aw.Name, Index: -1, AutomaticName: aw.AutomaticName,
+			Name: holdable(aw.Name), Index: -1, AutomaticName: aw.AutomaticName || aw.Name == "",
 			Zoomed: aw.Zoomed && len(aw.Panes) > 1, Layout: cell,
 			Panes: make([]host.PaneSpec, len(aw.Panes)),
 		}
@@ -305,7 +304,7 @@ func (m *maker) build(s *archive.Session, sp *SessionPlan) *host.CreateSession {
 		}
 		for leaf, i := range order {
 			pp := &sp.Panes[first+i]
-			spec.Panes[leaf] = host.PaneSpec{Start: pp.Start, Title: aw.Panes[i].Title}
+			spec.Panes[leaf] = host.PaneSpec{Start: pp.Start, Title: clip(aw.Panes[i].Title, host.MaxValue)}
 			if aw.Panes[i].Active {
 				spec.Active = leaf
 			}
@@ -322,6 +321,27 @@ func (m *maker) build(s *archive.Session, sp *SessionPlan) *host.CreateSession {
 		}}
 	}
 	return c
+}
+
+// holdable is a name as near to the archived one as every host can hold it.
+func holdable(name string) string {
+	return clip(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, name), host.MaxName)
+}
+
+// clip shortens text to so many bytes, at the end of a rune.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
 }
 
 // notes are about the whole.
