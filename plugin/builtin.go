@@ -1,6 +1,10 @@
 package plugin
 
-import "io/fs"
+import (
+	"io/fs"
 
-// builtin is the package that integrations embeds.
-func builtin() fs.FS { return nil }
+	"github.com/phux-agent/phux-agent/integrations"
+)
+
+// builtin is the package that this binary embeds.
+func builtin() fs.FS { return integrations.Builtin }

@@ -27,7 +27,7 @@ resume_args = ["--resume", "${PHUX_AGENT_SESSION_ID}"]
 func builtinFS() fstest.MapFS {
 	return fstest.MapFS{
 		ManifestFile:             {Data: []byte("id = \"phux.agents\"\nname = \"n\"\nversion = \"1\"\n")},
-		"integrations/one.toml":  {Data: []byte(strings.ReplaceAll(tmpl, "ID\"", "one\""))},
+		"integrations/one.toml":  {Data: []byte(strings.ReplaceAll(tmpl, "\"ID\"", "\"one\""))},
 		"scripts/wrap.sh":        {Data: []byte("#!/bin/sh\n")},
 		"integrations/notes.txt": {Data: []byte("x")},
 		"template.go":            {Data: []byte("package x")},
@@ -331,7 +331,7 @@ func TestDuplicatePluginID(t *testing.T) {
 func TestProgramsOfPackageAreTrusted(t *testing.T) {
 	base := home(t)
 	root := pack(t, base, "p", "p", "alpha")
-	put(t, filepath.Join(root, "integrations/alpha.toml"), strings.Replace(strings.ReplaceAll(tmpl, "ID\"", "alpha\""), `["agent"]`, `["${PHUX_PLUGIN_ROOT}/run"]`, 1))
+	put(t, filepath.Join(root, "integrations/alpha.toml"), strings.Replace(strings.ReplaceAll(tmpl, "\"ID\"", "\"alpha\""), `["agent"]`, `["${PHUX_PLUGIN_ROOT}/run"]`, 1))
 	run := filepath.Join(root, "run")
 	resolve := func() error {
 		_, err := load(t, Source{DataDir: filepath.Join(base, "data"), Added: []string{root}}).Resolve("alpha")
