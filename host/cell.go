@@ -639,5 +639,3 @@ func (t *Tree) cell(cols, rows, x, y int, next *int) Cell {
 	}
 	return c
 }
-
-var errNotBuilt = errors.New("not built yet")
