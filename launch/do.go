@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -67,7 +68,7 @@ type stage struct {
 // stage claims the identity and encodes what goes with the spawn.
 func (e Env) stage(d *Draft, place owner.Place) (*stage, error) {
 	s := &stage{e: e, start: d.Start, meta: map[metadata.Key][]byte{}, paneKey: d.Facts.PaneKey}
-	facts := d.Facts
+	facts := fitting(d.Facts)
 	place.PaneKey = s.paneKey
 	if d.Record != nil {
 		claim, err := e.Claims.Reserve(d.Record.Identity(), place)
@@ -82,6 +83,17 @@ func (e Env) stage(d *Draft, place owner.Place) (*stage, error) {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
+}
+
+// fitting makes the facts storable: a long prompt among the extra arguments is only noted, and
+// does not stand in the way of the launch that it belongs to.
+func fitting(f metadata.LaunchFacts) metadata.LaunchFacts {
+	args := make([]string, len(f.NotPreserved))
+	for i, a := range f.NotPreserved {
+		args[i] = strings.ToValidUTF8(a, "\uFFFD")
+	}
+	f.NotPreserved = args
+	return f.Fitted()
 }
 
 func (s *stage) encode(d *Draft, facts metadata.LaunchFacts) (err error) {

@@ -3,8 +3,8 @@ package launch
 import (
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
 )
 
@@ -30,7 +30,7 @@ func (v *environment) get(name string) (string, bool) {
 	if s, ok := v.set[name]; ok {
 		return s, true
 	}
-	if v.unset[name] || isNativeEnv(name) {
+	if v.unset[name] || host.IsNativeEnv(name) {
 		return "", false
 	}
 	return v.caller(name)
@@ -76,9 +76,4 @@ func (v *environment) lists() (set, unset []string) {
 		set = append(set, name+"="+v.set[name])
 	}
 	return set, slices.Sorted(maps.Keys(v.unset))
-}
-
-// isNativeEnv reports a name of the PHUX_*_SESSION_ID namespace, which no pane inherits.
-func isNativeEnv(name string) bool {
-	return strings.HasPrefix(name, "PHUX_") && strings.HasSuffix(name, "_SESSION_ID")
 }

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,23 +70,25 @@ func mintRun(ctx context.Context, argv []string, dir string, env *environment, c
 
 // bounded keeps at most max bytes; over is called once more come.
 type bounded struct {
-	bytes.Buffer
+	buf  []byte // not a bytes.Buffer, whose ReadFrom knows no bound
 	max  int
 	full bool
 	over func()
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := b.max - b.Len(); len(p) > room {
-		b.Buffer.Write(p[:room])
-		if !b.full && b.over != nil {
+	room := min(len(p), b.max-len(b.buf))
+	b.buf = append(b.buf, p[:room]...)
+	if room < len(p) && !b.full {
+		b.full = true
+		if b.over != nil {
 			b.over()
 		}
-		b.full = true
-		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return len(p), nil
 }
+
+func (b *bounded) String() string { return string(b.buf) }
 
 func clip(s string, most int) string {
 	s = strings.TrimSpace(s)

@@ -148,7 +148,7 @@ func future(start host.Start, environ []string) integrations.Env {
 		if v, ok := lookup(start.Set, name); ok {
 			return v, true
 		}
-		if isNativeEnv(name) {
+		if host.IsNativeEnv(name) {
 			return "", false
 		}
 		for _, u := range start.Unset {

@@ -190,7 +190,7 @@ func (b *body) shell(ctx context.Context, start host.Start) {
 	}
 	cmd := exec.CommandContext(ctx, path)
 	for _, kv := range b.environ {
-		if name, _, _ := strings.Cut(kv, "="); !isNativeEnv(name) {
+		if name, _, _ := strings.Cut(kv, "="); !host.IsNativeEnv(name) {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}

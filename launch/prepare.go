@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -102,7 +101,7 @@ func Prepare(ctx context.Context, e Env, r Request) (*Draft, error) {
 		AfterExit: t.Launch.AfterExit,
 	}
 	d.Start.Set, d.Start.Unset = p.env.lists()
-	if err := checkStart(d.Start); err != nil {
+	if err := d.Start.Check(); err != nil {
 		return nil, fmt.Errorf("launch %q: %w", t.ID, err)
 	}
 	return d, nil
@@ -223,18 +222,6 @@ func checkDir(dir string) error {
 	}
 	if err := unix.Access(dir, unix.R_OK|unix.X_OK); err != nil {
 		return &DirError{Dir: dir, Verdict: "cwd-unreadable", Err: err}
-	}
-	return nil
-}
-
-// checkStart refuses what no kernel can pass on.
-func checkStart(s host.Start) error {
-	for _, list := range [][]string{s.Argv, s.Set, s.Unset, {s.Dir}} {
-		for _, v := range list {
-			if strings.ContainsRune(v, 0) {
-				return fmt.Errorf("pass %q on: it holds a NUL byte", v)
-			}
-		}
 	}
 	return nil
 }

@@ -1,0 +1,85 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/owner"
+)
+
+// proofs is what a capture may ask the machine. It is asked only about agents' panes.
+type proofs interface {
+	// process names the process that has the pid now.
+	process(pid int) (owner.Process, bool)
+	alive(owner.Process) bool
+	observe(*integrations.Template, owner.Process) owner.Answer
+	// environ is the environment of a process, or an error where it cannot be read.
+	environ(owner.Process) (integrations.Env, error)
+	probe(*integrations.Template, string, integrations.Env) owner.Presence
+}
+
+// machine asks this machine. The process table is read once, and only where a template needs it.
+type machine struct {
+	observer *owner.Observer
+	err      error
+}
+
+func newMachine() *machine { return &machine{} }
+
+func (m *machine) process(pid int) (owner.Process, bool) {
+	i, err := proc.Stat(pid)
+	if err != nil || i.Dead() {
+		return owner.Process{}, false
+	}
+	return owner.Process{PID: i.PID, Start: i.Start}, true
+}
+
+func (m *machine) alive(p owner.Process) bool {
+	return proc.Alive(proc.ID{PID: p.PID, Start: p.Start})
+}
+
+func (m *machine) observe(t *integrations.Template, root owner.Process) owner.Answer {
+	if !provable(t) {
+		return owner.Answer{Kind: owner.Unknown, Reason: fmt.Sprintf("nothing that %s keeps proves which conversation it has open", t.ID)}
+	}
+	if m.observer == nil && m.err == nil {
+		m.observer, m.err = owner.NewObserver()
+	}
+	if m.err != nil {
+		return owner.Answer{Kind: owner.Unknown, Reason: m.err.Error()}
+	}
+	return m.observer.Observe(t, root)
+}
+
+// provable reports a template with an observer that can be read at any time; a hook speaks only
+// when it is called.
+func provable(t *integrations.Template) bool {
+	for _, o := range t.Observe {
+		if o.Kind != "hook" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *machine) environ(p owner.Process) (integrations.Env, error) {
+	list, err := proc.Environ(p.PID)
+	if err != nil {
+		return nil, err
+	}
+	return func(name string) (string, bool) {
+		for _, kv := range list {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				return v, true
+			}
+		}
+		return "", false
+	}, nil
+}
+
+func (m *machine) probe(t *integrations.Template, id string, env integrations.Env) owner.Presence {
+	p, _ := owner.Probe(t, id, env)
+	return p
+}

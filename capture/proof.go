@@ -1,0 +1,273 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/owner"
+)
+
+// refresh is how old a confirmation on a pane may be before a look that writes renews it, one
+// pane a look: the archive has each confirmation anyway, so a save does not pay for more.
+const refresh = 10 * time.Minute
+
+// observe collects, for each pane whose agent runs, what is proven of it. Nothing is decided.
+func (l *view) observe() {
+	for _, p := range l.panes {
+		if len(p.host.Meta) == 0 {
+			p.State = plainState(p.host.Command)
+			continue
+		}
+		p.read()
+		if !p.ours() || p.Err != nil {
+			continue
+		}
+		integration, pluginID := p.Facts.IntegrationID, p.Facts.PluginID
+		if p.Record != nil {
+			integration, pluginID = p.Record.IntegrationID, p.Record.PluginID
+		}
+		if integration == "" {
+			continue
+		}
+		p.own, p.ownErr = l.resolve(integration, pluginID)
+		if p.State != Running {
+			continue
+		}
+		p.root, p.alive = l.root(p)
+		switch {
+		case !p.alive:
+			// It ended after the snapshot was taken, and how is not known.
+			p.State = Exited
+		case p.ownErr != nil:
+			p.answer = owner.Answer{Kind: owner.Unknown, Reason: unresolved(p.ownErr)}
+		default:
+			p.answer = l.proofs.observe(p.own.Template, p.root)
+			p.judge()
+		}
+	}
+}
+
+// root is the process that the pane's agent is: as the facts know it, else what the host started.
+func (l *view) root(p *pane) (owner.Process, bool) {
+	if known := (owner.Process{PID: p.Facts.OwnerPID, Start: p.Facts.OwnerStart}); known.PID > 0 && l.proofs.alive(known) {
+		return known, true
+	}
+	if p.host.Origin == host.Bound {
+		bound := owner.Process{PID: p.host.BoundPID, Start: p.host.BoundStart}
+		return bound, l.proofs.alive(bound)
+	}
+	return l.proofs.process(p.host.PID)
+}
+
+// judge turns a proven id that is not the record's into a move that is wanted.
+func (p *pane) judge() {
+	switch p.answer.Kind {
+	case owner.Gone:
+		p.State = Exited
+	case owner.Confirmed:
+		t := p.own.Template
+		if err := t.Restorable(); err != nil {
+			p.answer = owner.Answer{Kind: owner.Unknown, Reason: err.Error()}
+			return
+		}
+		id, err := t.NormalizeID(p.answer.ID)
+		switch {
+		case err != nil:
+			p.answer = owner.Answer{Kind: owner.Unknown, Reason: fmt.Sprintf("it names an id that the template refuses: %v", err)}
+		case p.Record == nil || p.Record.NativeID != id:
+			p.move = id
+		}
+	}
+}
+
+// refuse leaves the record as it was and says why.
+func (p *pane) refuse(format string, args ...any) {
+	p.move, p.refused = "", true
+	p.answer = owner.Answer{Kind: owner.Unknown, Reason: fmt.Sprintf(format, args...)}
+}
+
+// decide refuses every move onto an identity that another running pane holds. A pane that proved
+// to have moved away holds its old one no longer, unless its own move is refused: so it goes
+// on until nothing changes.
+func (l *view) decide() {
+	for changed := true; changed; {
+		changed = false
+		holders := map[metadata.Identity][]*pane{}
+		for _, p := range l.panes {
+			if id, ok := p.identity(); ok && p.State == Running {
+				holders[id] = append(holders[id], p)
+			}
+		}
+		for _, p := range l.panes {
+			id, _ := p.identity()
+			if p.move == "" || len(holders[id]) < 2 {
+				continue
+			}
+			other := holders[id][0]
+			if other == p {
+				other = holders[id][1]
+			}
+			p.refuse("it has %s open, which pane %s holds", id.NativeID, other.Terminal.ID)
+			changed = true
+		}
+	}
+	for _, p := range l.panes {
+		if p.move == "" && p.answer.Kind == owner.Confirmed {
+			p.Facts.ConfirmedAt, p.Facts.Unconfirmed = l.now, ""
+		}
+	}
+}
+
+// write puts proven changes back on the panes and rebuilds claims that were lost. ErrConflict
+// where a pane's record is not what the snapshot held: then the look starts again, and the last
+// attempt leaves such a pane alone.
+func (l *view) write(ctx context.Context, last bool) error {
+	if l.Write {
+		l.vacate()
+	}
+	for _, p := range l.panes {
+		if p.move == "" {
+			continue
+		}
+		err := l.apply(ctx, p)
+		if errors.Is(err, host.ErrConflict) && !last {
+			return err
+		}
+		if err != nil {
+			p.refuse("it has %s open, which could not be recorded: %v", p.move, err)
+		}
+	}
+	if !l.Write {
+		return nil
+	}
+	l.claim(ctx)
+	l.renew(ctx)
+	return nil
+}
+
+// vacate gives up the claims on identities that panes proved to have left, before anybody else
+// takes one of them. What fails shows when the identity is to be claimed.
+func (l *view) vacate() {
+	for _, p := range l.panes {
+		if p.move != "" && p.Record != nil {
+			_ = l.Claims.GiveUp(p.Record.Identity(), p.root)
+		}
+	}
+}
+
+// apply makes one proven move: claim, record, facts.
+func (l *view) apply(ctx context.Context, p *pane) error {
+	id, _ := p.identity()
+	rec := metadata.AgentSession{PluginID: p.own.PluginID, IntegrationID: id.IntegrationID, NativeID: id.NativeID}
+	facts := p.Facts
+	facts.PluginID, facts.IntegrationID = rec.PluginID, rec.IntegrationID
+	facts.OwnerPID, facts.OwnerStart = p.root.PID, p.root.Start
+	facts.ConfirmedAt, facts.Unconfirmed = l.now, ""
+	changed := "adopted"
+	if p.Record != nil {
+		facts.Remember(p.Record.NativeID)
+		changed = "rotated from " + p.Record.NativeID
+	}
+	facts = facts.Fitted()
+
+	if l.Write {
+		value, err := rec.Encode()
+		if err != nil {
+			return err
+		}
+		if err := l.Claims.Rebuild(id, p.root, l.place(ctx, p)); err != nil {
+			return err
+		}
+		if err := l.Host.Swap(ctx, p.Terminal, metadata.KeyAgentSession, p.host.Meta[metadata.KeyAgentSession], value); err != nil {
+			return err
+		}
+		p.Changed = changed
+		_ = l.store(ctx, p, facts) // they only explain, and the archive has them
+	}
+	p.Record, p.Facts, p.move = &rec, facts, ""
+	return nil
+}
+
+func (l *view) store(ctx context.Context, p *pane, facts metadata.LaunchFacts) error {
+	value, err := facts.Encode()
+	if err != nil {
+		return err
+	}
+	return l.Host.Swap(ctx, p.Terminal, metadata.KeyAgentLaunch, p.host.Meta[metadata.KeyAgentLaunch], value)
+}
+
+// claim rebuilds what a cleared runtime directory lost: the pane's birth token and its live pid
+// are the proof.
+func (l *view) claim(ctx context.Context) {
+	var running []*pane
+	for _, p := range l.panes {
+		if p.State == Running && p.Record != nil && p.alive && p.Changed == "" && !p.refused {
+			running = append(running, p)
+		}
+	}
+	if len(running) == 0 {
+		return
+	}
+	filed, err := l.Claims.Filed()
+	if err != nil {
+		return
+	}
+	for _, p := range running {
+		if id := p.Record.Identity(); !filed(id) {
+			_ = l.Claims.Rebuild(id, p.root, l.place(ctx, p))
+		}
+	}
+}
+
+// renew brings the facts on one pane up to date, the one that waits for it longest; facts that
+// are wrong come before facts that are old. What fails is tried at the next look.
+func (l *view) renew(ctx context.Context) {
+	var oldest *pane
+	for _, p := range l.panes {
+		switch {
+		case p.Changed != "":
+		case p.stale || p.keyed:
+			_ = l.store(ctx, p, p.Facts.Fitted())
+		case p.answer.Kind == owner.Confirmed && l.now.Sub(p.stored()) >= refresh:
+			if oldest == nil || p.stored().Before(oldest.stored()) {
+				oldest = p
+			}
+		}
+	}
+	if oldest != nil {
+		_ = l.store(ctx, oldest, oldest.Facts.Fitted())
+	}
+}
+
+// stored is the confirmation that the pane itself remembers.
+func (p *pane) stored() time.Time {
+	facts, err := metadata.DecodeLaunchFacts(p.host.Meta[metadata.KeyAgentLaunch])
+	if err != nil {
+		return time.Time{}
+	}
+	return facts.ConfirmedAt
+}
+
+func (l *view) place(ctx context.Context, p *pane) owner.Place {
+	place := owner.Place{Terminal: p.Terminal.ID, PaneKey: p.Facts.PaneKey}
+	if info, err := l.about(ctx); err == nil {
+		place.Host = info.Server
+	}
+	return place
+}
+
+// about asks the host for itself at most once.
+func (l *view) about(ctx context.Context) (host.Info, error) {
+	if l.info == nil {
+		info, err := l.Host.Info(ctx)
+		if err != nil {
+			return host.Info{}, err
+		}
+		l.info = &info
+	}
+	return *l.info, nil
+}

@@ -1,0 +1,166 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/owner"
+)
+
+// conclude settles what is said of each pane: which record of one conversation counts, whether
+// the conversation exists, and whether the pane will come back.
+func (l *view) conclude() {
+	l.supersede()
+	for _, p := range l.panes {
+		if !p.ours() {
+			continue
+		}
+		if p.State == Running && p.answer.Kind == owner.Unknown {
+			p.Facts.Unconfirmed = p.answer.Reason
+		}
+		if p.Record != nil {
+			p.Durability = l.durability(p)
+		}
+		p.Restorable, p.Reason = l.restorable(p)
+	}
+}
+
+// supersede drops the record of a pane whose agent is over where another pane holds the same
+// conversation: one of them runs it, or ran it later. A record that waits is not dropped: it is
+// compared when it is restored.
+func (l *view) supersede() {
+	best := map[metadata.Identity]*pane{}
+	for _, p := range l.panes {
+		if p.Record == nil || p.State == Pending {
+			continue
+		}
+		id := p.Record.Identity()
+		if b := best[id]; b == nil || b.State != Running && (p.State == Running || p.Facts.Epoch > b.Facts.Epoch) {
+			best[id] = p
+		}
+	}
+	for _, p := range l.panes {
+		if p.Record == nil || p.State == Pending || p.State == Running {
+			continue
+		}
+		if b := best[p.Record.Identity()]; b != p {
+			p.Facts.Remember(p.Record.NativeID)
+			p.superseded = fmt.Sprintf("its conversation went on in pane %s", b.Terminal.ID)
+			p.Record = nil
+		}
+	}
+}
+
+// durability says whether the conversation is in its store, looked for as its owner would.
+func (l *view) durability(p *pane) string {
+	if p.State == Pending && p.Facts.Durability != "" {
+		return p.Facts.Durability
+	}
+	if p.ownErr != nil || p.State == Replaced {
+		return Unknown
+	}
+	t := p.own.Template
+	if t.Transcript == nil || t.CheckID(p.Record.NativeID) != nil {
+		return Unknown
+	}
+	env, ok := l.environment(p, t)
+	if !ok {
+		return Unknown
+	}
+	switch l.proofs.probe(t, p.Record.NativeID, env) {
+	case owner.Present:
+		return Present
+	case owner.Absent:
+		return NeverPrompted
+	}
+	return Unknown
+}
+
+// environment is the owner's; where the process is gone, the caller's, if that names the same
+// store as the pane's did.
+func (l *view) environment(p *pane, t *integrations.Template) (integrations.Env, bool) {
+	if p.alive {
+		if env, err := l.proofs.environ(p.root); err == nil {
+			return env, true
+		}
+	}
+	same := p.Facts.Store != "" && owner.Store(t, l.Getenv) == p.Facts.Store
+	return l.Getenv, same
+}
+
+// restorable says whether the next restore brings the pane back to its conversation, and what a
+// person should know. The reason may hold an age; nothing of it goes into an archive.
+func (l *view) restorable(p *pane) (bool, string) {
+	switch {
+	case p.Err != nil:
+		return false, fmt.Sprintf("its record is left out: %v", p.Err)
+	case p.superseded != "":
+		return false, p.superseded
+	case p.State == Ended:
+		return false, "its agent ended; it comes back as a shell"
+	case p.State == Replaced:
+		return false, "another program was started in its place"
+	case p.ownErr != nil:
+		return false, unresolved(p.ownErr)
+	case p.Record == nil && p.own.Template == nil:
+		return false, "its integration is not known"
+	}
+	t := p.own.Template
+	if err := t.Restorable(); err != nil {
+		return false, err.Error()
+	}
+	if p.Record == nil {
+		return false, "it has no id yet: " + p.unproven()
+	}
+	if err := t.CheckID(p.Record.NativeID); err != nil {
+		return false, err.Error()
+	}
+	if p.Durability == NeverPrompted && t.Identity.NeverPrompted == "lost" {
+		return false, "it has had no prompt yet, and " + t.ID + " cannot start under the same id again"
+	}
+	switch {
+	case p.State == Pending:
+		return true, "it waits to be restored"
+	case p.State == Exited:
+		return true, exitWords(p)
+	case p.answer.Kind == owner.Confirmed:
+		return true, ""
+	}
+	return true, "unconfirmed: " + p.unproven() + l.age(p)
+}
+
+// unresolved is the refusal in one line; a broken template's message has its place in the linter.
+func unresolved(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}
+
+func (p *pane) unproven() string {
+	if p.answer.Reason != "" {
+		return p.answer.Reason
+	}
+	return "no agent of it runs"
+}
+
+func (l *view) age(p *pane) string {
+	if p.Facts.ConfirmedAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("; last confirmed %s ago", l.now.Sub(p.Facts.ConfirmedAt).Round(time.Second))
+}
+
+func exitWords(p *pane) string {
+	e := p.host.Exit
+	switch {
+	case e == nil:
+		return "its agent ended, and how is not known"
+	case e.Signal != "":
+		return "its agent was ended by signal " + e.Signal
+	case e.Status < 0:
+		return "its agent ended, and how is not known"
+	}
+	return fmt.Sprintf("its agent exited with status %d", e.Status)
+}

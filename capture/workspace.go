@@ -1,0 +1,149 @@
+package capture
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/host"
+)
+
+// InstanceDigest names one life of a host server in an archive. It tells lives apart and is no
+// authority.
+func InstanceDigest(i host.Instance) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%s", i.Kind, i.Socket, i.PID, i.Start, i.Boot))
+	return hex.EncodeToString(h[:16])
+}
+
+// archive builds the archive of the look. Nothing in it is authority, and nothing runs from it:
+// ids, names, titles, directories, a geometry.
+func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
+	info, err := l.about(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("archive the workspace: %w", err)
+	}
+	in := l.workspace.Instance
+	a := &archive.Archive{
+		SchemaVersion: archive.SchemaVersion,
+		SavedAt:       l.now,
+		Host: archive.Host{
+			Kind: info.Kind, Version: info.Version, Server: info.Server,
+			Instance: InstanceDigest(in), Boot: in.Boot, Machine: l.Machine,
+		},
+		Sessions: []archive.Session{},
+	}
+	active := l.activeGroup()
+	for _, s := range l.sessions {
+		if len(s.windows) == 0 {
+			continue // all of its windows are saved with another session
+		}
+		out := archive.Session{
+			Name:   s.host.Name,
+			Active: s.host.Active || active != "" && s.host.Group == active,
+			Cwd:    text(s.host.Dir),
+		}
+		shown := false
+		for _, w := range s.windows {
+			out.Windows = append(out.Windows, l.window(w))
+			shown = shown || w.host.Active
+		}
+		if !shown {
+			out.Windows[0].Active = true
+		}
+		a.Sessions = append(a.Sessions, out)
+	}
+	return a, nil
+}
+
+// activeGroup is the group of the session that the user looked at last, so that the member that
+// is saved for it is the active one.
+func (l *view) activeGroup() string {
+	for _, s := range l.sessions {
+		if s.host.Active && len(s.windows) == 0 {
+			return s.host.Group
+		}
+	}
+	return ""
+}
+
+func (l *view) window(w window) archive.Window {
+	out := archive.Window{
+		Name:          strings.ToValidUTF8(w.host.Name, "\uFFFD"),
+		Index:         w.host.Index,
+		Active:        w.host.Active,
+		Zoomed:        w.host.Zoomed,
+		AutomaticName: w.host.AutomaticName,
+		Panes:         []archive.Pane{},
+	}
+	// A geometry that does not fit its panes is left out: a restore then divides evenly.
+	if w.host.Layout.Check(len(w.panes)) == nil {
+		out.Cells = w.host.Layout.String()
+		out.Layout = layout(w.host.Layout.Tree())
+	}
+	for _, p := range w.panes {
+		out.Panes = append(out.Panes, p.archived())
+	}
+	return out
+}
+
+func layout(t host.Tree) *archive.Layout {
+	if t.Dir == host.Leaf || t.Left == nil || t.Right == nil {
+		return &archive.Layout{Kind: "pane", Pane: t.Pane}
+	}
+	dir := "horizontal"
+	if t.Dir == host.Vertical {
+		dir = "vertical"
+	}
+	return &archive.Layout{Kind: "split", Dir: dir, Ratio: t.Ratio, Left: layout(*t.Left), Right: layout(*t.Right)}
+}
+
+func (p *pane) archived() archive.Pane {
+	out := archive.Pane{
+		Active:       p.host.Active,
+		Title:        strings.ToValidUTF8(p.host.Title, "\uFFFD"),
+		Cwd:          text(p.host.Dir), // also where it was deleted: a path is data
+		Program:      strings.ToValidUTF8(p.host.Command, "\uFFFD"),
+		Cols:         clamp(p.host.Cols),
+		Rows:         clamp(p.host.Rows),
+		AgentSession: p.Record,
+	}
+	if !p.ours() && p.superseded == "" {
+		return out
+	}
+	f := p.Facts
+	out.Agent = &archive.Agent{
+		Key:          f.PaneKey,
+		Profile:      f.Profile,
+		LaunchCwd:    f.LaunchDir,
+		Store:        f.Store,
+		Durability:   p.Durability,
+		State:        p.State,
+		ConfirmedAt:  f.ConfirmedAt,
+		Unconfirmed:  f.Unconfirmed,
+		Previous:     f.Previous,
+		NotPreserved: f.NotPreserved,
+	}
+	if p.Record == nil {
+		out.Agent.PluginID, out.Agent.IntegrationID = f.PluginID, f.IntegrationID
+	}
+	if p.Err != nil {
+		out.Agent.RecordError = strings.ToValidUTF8(p.Err.Error(), "\uFFFD")
+	}
+	return out
+}
+
+// text is a directory, or nothing where JSON cannot hold its bytes: another directory than the
+// one that was meant is worse than none.
+func text(dir string) string {
+	if !utf8.ValidString(dir) {
+		return ""
+	}
+	return dir
+}
+
+func clamp(n int) int { return max(0, min(n, math.MaxUint16)) }
