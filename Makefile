@@ -37,7 +37,7 @@ race:
 # Side by side in one run, without the race detector; numbers, never assertions.
 bench: build
 	@scripts/need-tmux
-	$(GO) test -run '^$$' -bench . -benchtime 10x -timeout 40m ./bench
+	$(GO) test -run '^$$' -bench . -benchtime 10x -timeout 40m .
 
 FUZZTIME ?= 20s
 fuzz:

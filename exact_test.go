@@ -19,15 +19,15 @@ import (
 
 // stage is a scene of a Go test: a private home, runtime and socket directory.
 type stage struct {
-	*testing.T
+	testing.TB
 	vars map[string]string
 	work string
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t testing.TB) *stage {
 	t.Helper()
 	work := t.TempDir()
-	s := &stage{T: t, work: work, vars: map[string]string{}}
+	s := &stage{TB: t, work: work, vars: map[string]string{}}
 	after, err := scenery(work, func(k, v string) { s.vars[k] = v })
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,237 @@
+package phuxagent_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The benchmarks put ours and the bare thing beside each other, in turns, in one run, and
+// report medians: `make bench`. Numbers, never assertions.
+
+var benchPanes = []int{50, 200, 1000}
+
+// compare runs both in turns and reports medians in milliseconds, and their ratio. Each function
+// prepares, and returns what is timed.
+func compare(b *testing.B, bare, ours func() func()) {
+	b.Helper()
+	var bares, mine []time.Duration
+	timed := func(f func() func()) time.Duration {
+		run := f()
+		start := time.Now()
+		run()
+		return time.Since(start)
+	}
+	for b.Loop() {
+		bares = append(bares, timed(bare))
+		mine = append(mine, timed(ours))
+	}
+	median := func(d []time.Duration) float64 {
+		slices.Sort(d)
+		return float64(d[len(d)/2].Microseconds()) / 1000
+	}
+	b.ReportMetric(0, "ns/op") // the loop's own time says nothing here
+	b.ReportMetric(median(bares), "bare-ms")
+	b.ReportMetric(median(mine), "ours-ms")
+	b.ReportMetric(median(mine)/median(bares), "ratio")
+}
+
+// quick runs a command with the stage's environment and wants success.
+func (s *stage) quick(name string, args ...string) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = s.work, s.environ()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.Fatalf("%s %q: %v\n%.2000s", name, args, err, out)
+	}
+}
+
+// fields are what a save reads of each pane.
+const fields = "#{session_id} #{session_name} #{session_group} #{session_path} #{session_attached} #{session_created} #{window_id} #{window_index} #{window_name} #{window_active} #{window_zoomed_flag} #{window_layout} #{automatic-rename} #{window_linked} #{pane_id} #{pane_index} #{pane_active} #{pane_pid} #{pane_dead} #{pane_dead_status} #{pane_tty} #{pane_width} #{pane_height} #{pane_title} #{pane_current_path} #{pane_current_command} #{pane_start_command} #{@phux-agent} #{@phux-agent-session} #{@phux-agent-launch}"
+
+// sleeper is a plugin whose agent is sleep(1) and whose identity is the number of seconds: the
+// cheapest program that takes an identity.
+func (s *stage) sleeper() {
+	dir := s.dir("sleeper")
+	if err := os.MkdirAll(filepath.Join(dir, "integrations"), 0o700); err != nil {
+		s.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"phux-plugin.toml": "id = \"bench.sleeper\"\nname = \"sleeper\"\nversion = \"1\"\nmin_phux_version = \"0.1.0\"\n",
+		"integrations/sleeper.toml": `schema_version = 1
+id = "sleeper"
+[launch]
+command = ["sleep"]
+[session_identity]
+mode = "native-or-phux"
+restore = "external-cli"
+native_env = "PHUX_SLEEPER_SESSION_ID"
+id_pattern = "^[1-9][0-9]{6}$"
+resume_args = ["${PHUX_AGENT_SESSION_ID}"]
+[transcript]
+root = "~/.sleeper"
+paths = ["${PHUX_AGENT_SESSION_ID}"]
+[[observe]]
+kind = "file"
+path = "${root}/run/${PID}.json"
+id = "/id"
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.must(s.work, "plugin", "add", dir)
+}
+
+// workspace fills the server with n panes, four to a window, and saves them.
+func (s *stage) workspace(n int, agents bool) {
+	s.Helper()
+	file := filepath.Join(s.work, fmt.Sprintf("w%d.json", n))
+	if agents {
+		s.sleeper()
+		store := filepath.Join(s.vars["HOME"], ".sleeper")
+		if err := os.MkdirAll(store, 0o700); err != nil {
+			s.Fatal(err)
+		}
+		for i := range n {
+			if err := os.WriteFile(filepath.Join(store, fmt.Sprint(1000000+i)), []byte("x\n"), 0o600); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	var windows []string
+	for w := range (n + 3) / 4 {
+		var panes []string
+		for p := range min(4, n-4*w) {
+			record := ""
+			if agents {
+				record = fmt.Sprintf(`,"agent_session":{"plugin_id":"bench.sleeper","integration_id":"sleeper","native_id":"%d"},"agent":{"key":"","launch_cwd":%q,"durability":"present","state":"running"}`, 1000000+4*w+p, s.work)
+			}
+			panes = append(panes, fmt.Sprintf(`{"active":%v,"title":"t","cwd":%q,"cols":100,"rows":30%s}`, p == 0, s.work, record))
+		}
+		windows = append(windows, fmt.Sprintf(`{"name":"w%d","index":%d,"active":%v,"panes":[%s]}`, w, w, w == 0, strings.Join(panes, ",")))
+	}
+	text := fmt.Sprintf(`{"schema_version":2,"sessions":[{"name":"bench","active":true,"windows":[%s]}]}`, strings.Join(windows, ","))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.must(s.work, "restore", file, "--import", "--no-wait")
+	s.must(s.work, "save")
+}
+
+// plain is the same workspace as one source-file of plain sleeps: what tmux alone can do.
+func (s *stage) plain(n int) string {
+	s.Helper()
+	var list []string
+	for w := range (n + 3) / 4 {
+		if w == 0 {
+			list = append(list, "new-session -d -s bench -x 100 -y 30 -n w0 -- sleep 1000000")
+		} else {
+			list = append(list, fmt.Sprintf("new-window -d -t =bench:%d -n w%d -- sleep 1000000", w, w))
+		}
+		for range min(4, n-4*w) - 1 {
+			list = append(list, fmt.Sprintf("split-window -d -t =bench:%d -- sleep 1000000", w), fmt.Sprintf("select-layout -t =bench:%d tiled", w))
+		}
+	}
+	file := filepath.Join(s.work, "plain.conf")
+	if err := os.WriteFile(file, []byte(strings.Join(list, "\n")+"\n"), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return file
+}
+
+func BenchmarkSave(b *testing.B) {
+	for _, agents := range []bool{false, true} {
+		for _, n := range benchPanes {
+			b.Run(fmt.Sprintf("%s/panes=%d", kind(agents), n), func(b *testing.B) {
+				s := newStage(b)
+				s.workspace(n, agents)
+				i := 0
+				compare(b,
+					func() func() { return func() { s.quick("tmux", "-u", "list-panes", "-a", "-F", fields) } },
+					func() func() {
+						// Something changes, or nothing would be written.
+						i++
+						s.tmux("rename-window", "-t", "=bench:0", fmt.Sprint("n", i))
+						return func() { s.quick("phux-agent", "save") }
+					})
+			})
+		}
+	}
+}
+
+func kind(agents bool) string {
+	if agents {
+		return "agents"
+	}
+	return "shells"
+}
+
+func BenchmarkRestore(b *testing.B) {
+	for _, agents := range []bool{false, true} {
+		for _, n := range benchPanes {
+			b.Run(fmt.Sprintf("%s/panes=%d", kind(agents), n), func(b *testing.B) {
+				s := newStage(b)
+				s.workspace(n, agents)
+				plain := s.plain(n)
+				compare(b,
+					func() func() {
+						killServer(s, nil)
+						return func() { s.quick("tmux", "-u", "start-server", ";", "source-file", plain) }
+					},
+					func() func() {
+						killServer(s, nil)
+						return func() { s.quick("phux-agent", "restore", "--no-wait") }
+					})
+			})
+		}
+	}
+}
+
+func BenchmarkLaunch(b *testing.B) {
+	for _, n := range []int{1, 200} {
+		b.Run(fmt.Sprintf("panes=%d", n), func(b *testing.B) {
+			s := newStage(b)
+			s.workspace(n, true)
+			id := 2000000
+			compare(b,
+				func() func() {
+					return func() { s.quick("tmux", "-u", "new-window", "-d", "-t", "=bench:", "--", "sleep", "1000000") }
+				},
+				func() func() {
+					id++
+					path := filepath.Join(s.vars["HOME"], ".sleeper", fmt.Sprint(id))
+					if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
+						b.Fatal(err)
+					}
+					return func() {
+						s.quick("phux-agent", "launch", "sleeper", "--session", "bench", "--resume", fmt.Sprint(id))
+					}
+				})
+		})
+	}
+}
+
+// BenchmarkStart is the start-up of the program against that of /bin/true.
+func BenchmarkStart(b *testing.B) {
+	b.Run("version", func(b *testing.B) {
+		s := newStage(b)
+		compare(b, func() func() { return func() { s.quick("true") } }, func() func() { return func() { s.quick("phux-agent", "version") } })
+	})
+	// pane-exec refuses bad arguments at the end of the same start-up that a pane pays.
+	b.Run("pane-exec", func(b *testing.B) {
+		s := newStage(b)
+		compare(b, func() func() { return func() { s.quick("true") } }, func() func() {
+			return func() {
+				cmd := exec.Command("phux-agent", "pane-exec")
+				cmd.Env = s.environ()
+				_ = cmd.Run() // it refuses: that is the end of the path
+			}
+		})
+	})
+}
