@@ -790,19 +790,24 @@ func TestWindowsAndLayouts(t *testing.T) {
 		starts []int // archived pane at each leaf
 	}{
 		{
-			"cells", archive.Window{Cells: "81x24,0,0{40x24,0,0,0,40x24,41,0,1}", Panes: []archive.Pane{pane(1, 1), pane(1, 1)}},
+			"cells",
+			archive.Window{Cells: "81x24,0,0{40x24,0,0,0,40x24,41,0,1}", Panes: []archive.Pane{pane(1, 1), pane(1, 1)}},
 			"81x24,0,0{40x24,0,0,0,40x24,41,0,1}", nil,
 		},
 		{
-			"cells that are none, and a tree", archive.Window{Cells: "evil", Layout: split("vertical", 0.5, leaf(0), leaf(1)), Panes: []archive.Pane{pane(100, 20), pane(100, 9)}},
+			"cells that are none, and a tree",
+			archive.Window{Cells: "evil", Layout: split("vertical", 0.5, leaf(0), leaf(1)), Panes: []archive.Pane{pane(100, 20), pane(100, 9)}},
 			"100x30,0,0[100x15,0,0,0,100x14,0,16,1]", nil,
 		},
 		{
-			"a tree in another order", archive.Window{Layout: split("horizontal", 0.5, leaf(1), leaf(0)), Panes: []archive.Pane{pane(40, 20), pane(40, 20)}},
-			"81x20,0,0{40x20,0,0,0,40x20,41,0,1}", []int{1, 0},
+			"a tree in another order",
+			archive.Window{Layout: split("horizontal", 0.5, leaf(1), leaf(0)), Panes: []archive.Pane{pane(40, 20), pane(40, 20)}},
+			"81x20,0,0{40x20,0,0,0,40x20,41,0,1}",
+			[]int{1, 0},
 		},
 		{
-			"a tree that is none", archive.Window{Layout: split("diagonal", 0.5, leaf(0), leaf(1)), Panes: []archive.Pane{pane(40, 20), pane(40, 20)}},
+			"a tree that is none",
+			archive.Window{Layout: split("diagonal", 0.5, leaf(0), leaf(1)), Panes: []archive.Pane{pane(40, 20), pane(40, 20)}},
 			"", nil,
 		},
 		{"a tree with a ratio of -3", archive.Window{Layout: split("vertical", -3, leaf(0), leaf(1)), Panes: []archive.Pane{pane(40, 20), pane(40, 20)}}, "", nil},
