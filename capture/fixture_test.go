@@ -200,7 +200,9 @@ func (r *rig) session(name string, specs ...spec) []host.Terminal {
 	return out
 }
 
-func agent(id string) spec { return spec{integration: "demo", id: id, mode: host.Program, after: "shell"} }
+func agent(id string) spec {
+	return spec{integration: "demo", id: id, mode: host.Program, after: "shell"}
+}
 
 func (r *rig) live(t host.Terminal) host.Pane {
 	r.t.Helper()

@@ -29,52 +29,98 @@ func TestStates(t *testing.T) {
 	}{
 		{"a shell", spec{}, nil, want{state: Shell}},
 		{"a program", spec{}, func(r *rig, p host.Terminal) { must(r.t, r.host.SetCommand(p, "htop")) }, want{state: Program}},
-		{"confirmed", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, idA) },
-			want{Running, Present, idA, true, ""}},
-		{"confirmed in another spelling", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, strings.ToUpper(idA)) },
-			want{Running, Present, idA, true, ""}},
+		{
+			"confirmed", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, idA) },
+			want{Running, Present, idA, true, ""},
+		},
+		{
+			"confirmed in another spelling", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, strings.ToUpper(idA)) },
+			want{Running, Present, idA, true, ""},
+		},
 		{"unknown", agent(idA), nil, want{Running, Present, idA, true, "unconfirmed: nothing is known of it"}},
 		{"unknown, and confirmed before", spec{integration: "demo", id: idA, mode: host.Program, facts: func(f *metadata.LaunchFacts) {
 			f.ConfirmedAt = when.Add(-3 * time.Hour)
 		}}, nil, want{Running, Present, idA, true, "last confirmed 3h0m0s ago"}},
-		{"proving an id that is none", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, "latest") },
-			want{Running, Present, idA, true, "the template refuses"}},
-		{"never prompted", agent(idA), func(r *rig, p host.Terminal) { r.gone[idA] = true; r.proves(p, idA) },
-			want{Running, NeverPrompted, idA, true, ""}},
+		{
+			"proving an id that is none", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, "latest") },
+			want{Running, Present, idA, true, "the template refuses"},
+		},
+		{
+			"never prompted", agent(idA), func(r *rig, p host.Terminal) { r.gone[idA] = true; r.proves(p, idA) },
+			want{Running, NeverPrompted, idA, true, ""},
+		},
 		{"never prompted, of a CLI that then cannot", spec{integration: "late", id: idA, mode: host.Program}, func(r *rig, p host.Terminal) {
 			r.gone[idA] = true
 			r.proves(p, idA)
 		}, want{Running, NeverPrompted, idA, false, "no prompt yet"}},
-		{"without an id yet", spec{integration: "late", mode: host.Program}, nil,
-			want{Running, "", "", false, "no id yet: nothing is known of it"}},
-		{"of a CLI that cannot resume", spec{integration: "plain", mode: host.Program}, nil,
-			want{Running, "", "", false, ""}},
-		{"without a transcript", spec{integration: "blind", id: idA, mode: host.Program}, nil,
-			want{Running, Unknown, idA, true, "unconfirmed"}},
-		{"of an integration that is not installed", spec{integration: "other", id: idA, mode: host.Program}, nil,
-			want{Running, Unknown, idA, false, "integration-missing"}},
-		{"of another owner", spec{integration: "demo", mode: host.Program, raw: []byte(`{"plugin_id":"evil","integration_id":"demo","native_id":"` + idA + `"}`)}, nil,
-			want{Running, Unknown, idA, false, "owner-changed"}},
-		{"with a record that is broken", spec{integration: "demo", mode: host.Program, raw: []byte(`{"plugin_id":"p"}`)}, nil,
-			want{Running, "", "", false, "left out"}},
-		{"ended, a shell after it", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{})) },
-			want{Ended, Unknown, idA, false, "ended"}},
+		{
+			"without an id yet",
+			spec{integration: "late", mode: host.Program},
+			nil,
+			want{Running, "", "", false, "no id yet: nothing is known of it"},
+		},
+		{
+			"of a CLI that cannot resume",
+			spec{integration: "plain", mode: host.Program},
+			nil,
+			want{Running, "", "", false, ""},
+		},
+		{
+			"without a transcript",
+			spec{integration: "blind", id: idA, mode: host.Program},
+			nil,
+			want{Running, Unknown, idA, true, "unconfirmed"},
+		},
+		{
+			"of an integration that is not installed",
+			spec{integration: "other", id: idA, mode: host.Program},
+			nil,
+			want{Running, Unknown, idA, false, "integration-missing"},
+		},
+		{
+			"of another owner",
+			spec{integration: "demo", mode: host.Program, raw: []byte(`{"plugin_id":"evil","integration_id":"demo","native_id":"` + idA + `"}`)},
+			nil,
+			want{Running, Unknown, idA, false, "owner-changed"},
+		},
+		{
+			"with a record that is broken",
+			spec{integration: "demo", mode: host.Program, raw: []byte(`{"plugin_id":"p"}`)},
+			nil,
+			want{Running, "", "", false, "left out"},
+		},
+		{
+			"ended, a shell after it", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{})) },
+			want{Ended, Unknown, idA, false, "ended"},
+		},
 		{"ended, and held", spec{integration: "demo", id: idA, mode: host.Program, after: "hold"}, func(r *rig, p host.Terminal) {
 			must(r.t, r.host.Exit(p, host.Exit{}))
 		}, want{Ended, Unknown, idA, false, "ended"}},
-		{"ended before the last restore", spec{integration: "demo", id: idA, mode: host.Shell, facts: func(f *metadata.LaunchFacts) { f.Ended = true }}, nil,
-			want{Ended, Unknown, idA, false, "ended"}},
-		{"exited", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{Status: 42})) },
-			want{Exited, Unknown, idA, true, "status 42"}},
-		{"killed", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{Status: -1, Signal: "SIGKILL"})) },
-			want{Exited, Unknown, idA, true, "SIGKILL"}},
-		{"died since the snapshot", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.SetPID(p, memory.FirstPID)) },
-			want{Exited, Unknown, idA, true, "how is not known"}},
+		{
+			"ended before the last restore",
+			spec{integration: "demo", id: idA, mode: host.Shell, facts: func(f *metadata.LaunchFacts) { f.Ended = true }},
+			nil,
+			want{Ended, Unknown, idA, false, "ended"},
+		},
+		{
+			"exited", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{Status: 42})) },
+			want{Exited, Unknown, idA, true, "status 42"},
+		},
+		{
+			"killed", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{Status: -1, Signal: "SIGKILL"})) },
+			want{Exited, Unknown, idA, true, "SIGKILL"},
+		},
+		{
+			"died since the snapshot", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.SetPID(p, memory.FirstPID)) },
+			want{Exited, Unknown, idA, true, "how is not known"},
+		},
 		{"ended by its own account", agent(idA), func(r *rig, p host.Terminal) {
 			r.answers[r.live(p).PID] = owner.Answer{Kind: owner.Gone}
 		}, want{Exited, Present, idA, true, "how is not known"}},
-		{"replaced", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Respawn(p, "htop")) },
-			want{Replaced, Unknown, idA, false, "another program"}},
+		{
+			"replaced", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Respawn(p, "htop")) },
+			want{Replaced, Unknown, idA, false, "another program"},
+		},
 		{"a placeholder", spec{integration: "demo", id: idA, mode: host.Placeholder, facts: func(f *metadata.LaunchFacts) {
 			f.Pending, f.Durability = true, Present
 		}}, func(r *rig, p host.Terminal) { r.gone[idA] = true }, want{Pending, Present, idA, true, "waits"}},

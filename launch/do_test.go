@@ -106,12 +106,18 @@ func TestDoUndoesWhatItDid(t *testing.T) {
 		set  func(r *rig)
 		want func(error) bool
 	}{
-		{"the spawn fails", func(r *rig) { r.host.Fail(memory.StepSpawn, boom); r.host.Fail(memory.StepCreate, boom) },
-			func(err error) bool { return errors.Is(err, boom) }},
-		{"the store fails", func(r *rig) { r.host.Fail(memory.StepStore, boom) },
-			func(err error) bool { return errors.Is(err, boom) }},
-		{"the agent does not start", func(r *rig) { r.host.Fail(memory.StepStart, boom) },
-			func(err error) bool { return is[*StartError](err) && errors.Is(err, boom) }},
+		{
+			"the spawn fails", func(r *rig) { r.host.Fail(memory.StepSpawn, boom); r.host.Fail(memory.StepCreate, boom) },
+			func(err error) bool { return errors.Is(err, boom) },
+		},
+		{
+			"the store fails", func(r *rig) { r.host.Fail(memory.StepStore, boom) },
+			func(err error) bool { return errors.Is(err, boom) },
+		},
+		{
+			"the agent does not start", func(r *rig) { r.host.Fail(memory.StepStart, boom) },
+			func(err error) bool { return is[*StartError](err) && errors.Is(err, boom) },
+		},
 		{"one byte of the record differs", func(r *rig) {
 			r.e.Host = lying{r.host, func(s *host.Started) { s.Meta[metadata.KeyAgentSession][3] ^= 1 }}
 		}, is[*ReadBackError]},
@@ -126,8 +132,10 @@ func TestDoUndoesWhatItDid(t *testing.T) {
 		{"the facts differ", func(r *rig) {
 			r.e.Host = lying{r.host, func(s *host.Started) { s.Meta[metadata.KeyAgentLaunch] = []byte("{}") }}
 		}, is[*ReadBackError]},
-		{"an older host cannot store", func(r *rig) { r.host.SetOlder(true); r.host.Fail(memory.StepSwap, boom) },
-			func(err error) bool { return is[*ReadBackError](err) && errors.Is(err, boom) }},
+		{
+			"an older host cannot store", func(r *rig) { r.host.SetOlder(true); r.host.Fail(memory.StepSwap, boom) },
+			func(err error) bool { return is[*ReadBackError](err) && errors.Is(err, boom) },
+		},
 		{"an older host stores something else", func(r *rig) {
 			r.host.SetOlder(true)
 			r.host.Tamper(func(k metadata.Key, v []byte) []byte { return append(v, ' ') })

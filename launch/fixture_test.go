@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -237,8 +236,6 @@ func environMap(list []string) map[string]string {
 	}
 	return out
 }
-
-func keysOf[V any](m map[string]V) []string { return sorted(maps.Keys(m)) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

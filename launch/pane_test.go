@@ -142,26 +142,41 @@ func TestBecome(t *testing.T) {
 		{"an agent without an identity", func(s *seated) {
 			s.seat.start = &host.Start{Mode: host.Program, Argv: []string{"/bin/demo"}}
 		}, []string{"wait", "exec /bin/demo as nonce"}, func(err error) bool { return err == nil }, nil},
-		{"a shell", func(s *seated) { s.seat.start = &host.Start{Mode: host.Shell} },
-			[]string{"wait", "exec  as nonce"}, func(err error) bool { return err == nil }, nil},
-		{"the conversation came meanwhile", func(s *seated) {
-			st := s.program(owner.Absent, true)
-			s.seat.start = &st
-			s.converse(idA)
-		}, []string{"wait", "fail …"}, func(err error) bool { return is[*Held](err) && errors.Is(err, owner.ErrFlipped) },
-			[]string{"the agent was not started", "demo", idA, "The record stays"}},
-		{"it is live elsewhere", func(s *seated) {
-			st := s.program(owner.Absent, false)
-			s.seat.start = &st
-			s.claimHeldByAnother()
-		}, []string{"wait", "fail …"}, func(err error) bool { return is[*Held](err) && errors.Is(err, owner.ErrLive) },
-			[]string{"Go on where it runs"}},
-		{"the exec fails", func(s *seated) {
-			st := s.program(owner.Absent, true)
-			s.seat.start = &st
-			s.body.exec = func(host.Start, []string, string) error { return errExec }
-		}, []string{"wait", "fail exec format error"}, func(err error) bool { return is[*Held](err) && errors.Is(err, errExec) },
-			[]string{"exec format error"}},
+		{
+			"a shell", func(s *seated) { s.seat.start = &host.Start{Mode: host.Shell} },
+			[]string{"wait", "exec  as nonce"},
+			func(err error) bool { return err == nil }, nil,
+		},
+		{
+			"the conversation came meanwhile", func(s *seated) {
+				st := s.program(owner.Absent, true)
+				s.seat.start = &st
+				s.converse(idA)
+			},
+			[]string{"wait", "fail …"},
+			func(err error) bool { return is[*Held](err) && errors.Is(err, owner.ErrFlipped) },
+			[]string{"the agent was not started", "demo", idA, "The record stays"},
+		},
+		{
+			"it is live elsewhere", func(s *seated) {
+				st := s.program(owner.Absent, false)
+				s.seat.start = &st
+				s.claimHeldByAnother()
+			},
+			[]string{"wait", "fail …"},
+			func(err error) bool { return is[*Held](err) && errors.Is(err, owner.ErrLive) },
+			[]string{"Go on where it runs"},
+		},
+		{
+			"the exec fails", func(s *seated) {
+				st := s.program(owner.Absent, true)
+				s.seat.start = &st
+				s.body.exec = func(host.Start, []string, string) error { return errExec }
+			},
+			[]string{"wait", "fail exec format error"},
+			func(err error) bool { return is[*Held](err) && errors.Is(err, errExec) },
+			[]string{"exec format error"},
+		},
 		{"a guard that is none", func(s *seated) {
 			s.seat.start = &host.Start{Mode: host.Program, Argv: []string{"/bin/demo"}, Guard: []byte("{")}
 		}, []string{"wait", "fail …"}, is[*Held], nil},
@@ -171,10 +186,14 @@ func TestBecome(t *testing.T) {
 				return s.program(owner.Absent, false), nil
 			}
 		}, []string{"wait", "revive", "exec /bin/demo as nonce, claimed"}, func(err error) bool { return err == nil }, nil},
-		{"a respawn of what cannot be", func(s *seated) {
-			s.body.in = strings.NewReader("q\n")
-		}, []string{"wait", "revive"}, func(err error) bool { return err == nil },
-			[]string{"an agent waits here", "no revival in this test"}},
+		{
+			"a respawn of what cannot be", func(s *seated) {
+				s.body.in = strings.NewReader("q\n")
+			},
+			[]string{"wait", "revive"},
+			func(err error) bool { return err == nil },
+			[]string{"an agent waits here", "no revival in this test"},
+		},
 		{"a respawn of what is live elsewhere", func(s *seated) {
 			s.claimHeldByAnother()
 			s.body.in = strings.NewReader("q\n")

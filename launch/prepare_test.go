@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"errors"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,8 +23,6 @@ type (
 	envT      = integrations.Env
 )
 
-func sorted(s iter.Seq[string]) []string { return slices.Sorted(s) }
-
 // is matches an error by type.
 func is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
@@ -39,36 +36,66 @@ func TestPrepareRefuses(t *testing.T) {
 		want   func(error) bool
 		saying string
 	}{
-		{"an integration that nobody has", func(r *rig, q *Request) { q.Integration = "nope" },
-			is[*plugin.ResolveError], "integration-missing"},
-		{"an integration id that is none", func(r *rig, q *Request) { q.Integration = " x" },
-			func(err error) bool { return err != nil }, "white space"},
-		{"a directory that is not there", func(r *rig, q *Request) { q.Dir = filepath.Join(r.dir, "no") },
-			is[*DirError], "cwd-missing"},
-		{"a file for a directory", func(r *rig, q *Request) { q.Dir = filepath.Join(r.bin, "demo-agent") },
-			is[*DirError], "cwd-missing"},
-		{"a relative directory", func(r *rig, q *Request) { q.Dir = "src" },
-			is[*DirError], "absolute"},
-		{"an unknown profile", func(r *rig, q *Request) { q.Profile = "quiet" },
-			is[*ProfileError], "profile-missing"},
-		{"a program that is not installed", func(r *rig, q *Request) { q.Integration = "gone" },
-			is[*ProgramError], "binary-missing"},
-		{"an option that picks a conversation", func(r *rig, q *Request) { q.Extra = []string{"--continue"} },
-			func(err error) bool { return err != nil }, "--continue"},
-		{"the identity flag by hand", func(r *rig, q *Request) { q.Extra = []string{"--resume", idA} },
-			func(err error) bool { return err != nil }, "--resume"},
-		{"an id of another shape", func(r *rig, q *Request) { q.Resume = "latest" },
-			is[*IDError], "latest"},
-		{"an option-shaped id", func(r *rig, q *Request) { q.Resume = "--help" },
-			is[*IDError], "--help"},
-		{"resuming what is not there", func(r *rig, q *Request) { q.Resume = idA },
-			is[*AbsentError], "transcript-missing"},
-		{"resuming on doubt, where an unknown id shows an empty prompt", func(r *rig, q *Request) { q.Integration, q.Resume = "blank", idA },
-			is[*AbsentError], "unknown-blank"},
-		{"resuming where the CLI cannot", func(r *rig, q *Request) { q.Integration, q.Resume = "plain", idA },
-			is[*NotRestorableError], "not-restorable"},
-		{"an unmet requirement", func(r *rig, q *Request) { q.Integration = "picky" },
-			is[*RequirementError], "the conversation is deleted"},
+		{
+			"an integration that nobody has", func(r *rig, q *Request) { q.Integration = "nope" },
+			is[*plugin.ResolveError], "integration-missing",
+		},
+		{
+			"an integration id that is none", func(r *rig, q *Request) { q.Integration = " x" },
+			func(err error) bool { return err != nil }, "white space",
+		},
+		{
+			"a directory that is not there", func(r *rig, q *Request) { q.Dir = filepath.Join(r.dir, "no") },
+			is[*DirError], "cwd-missing",
+		},
+		{
+			"a file for a directory", func(r *rig, q *Request) { q.Dir = filepath.Join(r.bin, "demo-agent") },
+			is[*DirError], "cwd-missing",
+		},
+		{
+			"a relative directory", func(r *rig, q *Request) { q.Dir = "src" },
+			is[*DirError], "absolute",
+		},
+		{
+			"an unknown profile", func(r *rig, q *Request) { q.Profile = "quiet" },
+			is[*ProfileError], "profile-missing",
+		},
+		{
+			"a program that is not installed", func(r *rig, q *Request) { q.Integration = "gone" },
+			is[*ProgramError], "binary-missing",
+		},
+		{
+			"an option that picks a conversation", func(r *rig, q *Request) { q.Extra = []string{"--continue"} },
+			func(err error) bool { return err != nil }, "--continue",
+		},
+		{
+			"the identity flag by hand", func(r *rig, q *Request) { q.Extra = []string{"--resume", idA} },
+			func(err error) bool { return err != nil }, "--resume",
+		},
+		{
+			"an id of another shape", func(r *rig, q *Request) { q.Resume = "latest" },
+			is[*IDError], "latest",
+		},
+		{
+			"an option-shaped id", func(r *rig, q *Request) { q.Resume = "--help" },
+			is[*IDError], "--help",
+		},
+		{
+			"resuming what is not there", func(r *rig, q *Request) { q.Resume = idA },
+			is[*AbsentError], "transcript-missing",
+		},
+		{
+			"resuming on doubt, where an unknown id shows an empty prompt", func(r *rig, q *Request) { q.Integration, q.Resume = "blank", idA },
+			is[*AbsentError], "unknown-blank",
+		},
+		{
+			"resuming where the CLI cannot", func(r *rig, q *Request) { q.Integration, q.Resume = "plain", idA },
+			is[*NotRestorableError], "not-restorable",
+		},
+		{
+			"an unmet requirement", func(r *rig, q *Request) { q.Integration = "picky" },
+			is[*RequirementError], "the conversation is deleted",
+		},
 		{"resuming what is live", func(r *rig, q *Request) {
 			r.converse(idA)
 			q.Resume = idA
@@ -80,8 +107,10 @@ func TestPrepareRefuses(t *testing.T) {
 			r.converse(idA)
 			r.e.mint = func(*templateT) (string, error) { return idA, nil }
 		}, is[*ExistsError], "its conversation exists"},
-		{"a zero byte", func(r *rig, q *Request) { q.Extra = []string{"a\x00b"} },
-			func(err error) bool { return err != nil }, ""},
+		{
+			"a zero byte", func(r *rig, q *Request) { q.Extra = []string{"a\x00b"} },
+			func(err error) bool { return err != nil }, "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
