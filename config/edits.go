@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/gofrs/flock"
 
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 	"github.com/phux-agent/phux-agent/internal/trust"
 )
 
@@ -82,36 +83,8 @@ func Edit(dir string, change func(*Edits) error) error {
 	if bytes.Equal(out.Bytes(), b) {
 		return nil
 	}
-	if err := replace(path, out.Bytes()); err != nil {
+	if err := atomicfile.Replace(path, out.Bytes()); err != nil {
 		return fmt.Errorf("edit %s: %w", path, err)
 	}
 	return nil
-}
-
-// replace writes a file whole or not at all, and durably.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".plugins-*.toml") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already after the rename
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -71,6 +71,7 @@ func head(s string, width int) string {
 type Table struct {
 	header []string
 	rows   [][]string
+	notes  map[int][]string // by the row that they stand below
 }
 
 // NewTable starts a table with a heading; none where no column is named.
@@ -84,14 +85,28 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// Note adds text below the row that was added last, indented and, where width is not 0, wrapped
+// to it.
+func (t *Table) Note(text string, width int) {
+	lines := []string{Escape(text)}
+	if width > 0 {
+		lines = Wrap(lines[0], max(width-4, 20))
+	}
+	if t.notes == nil {
+		t.notes = make(map[int][]string)
+	}
+	at := len(t.rows) - 1
+	t.notes[at] = append(t.notes[at], lines...)
+}
+
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Write prints the table. The last column is not padded.
 func (t *Table) Write(w io.Writer, indent string) error {
-	rows := t.rows
+	rows, first := t.rows, 0
 	if len(t.header) > 0 {
-		rows = append([][]string{t.header}, rows...)
+		rows, first = append([][]string{t.header}, rows...), 1
 	}
 	var widths []int
 	for _, row := range rows {
@@ -103,7 +118,7 @@ func (t *Table) Write(w io.Writer, indent string) error {
 		}
 	}
 	var b strings.Builder
-	for _, row := range rows {
+	for n, row := range rows {
 		line := indent
 		for i, cell := range row {
 			line += cell
@@ -112,6 +127,9 @@ func (t *Table) Write(w io.Writer, indent string) error {
 			}
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		for _, note := range t.notes[n-first] {
+			b.WriteString(indent + "    " + note + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

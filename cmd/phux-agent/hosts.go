@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/tmux"
+	"github.com/phux-agent/phux-agent/plugin"
+)
+
+// The one file that names a concrete host.
+
+// hosted is the host of this run with what a probe found.
+type hosted struct {
+	host.Host
+	info host.Info
+	// caller asks which pane we run in: host.ErrNoTerminal where in none of this server's.
+	caller func(context.Context) (here, error)
+}
+
+// here is the pane that we run in, and its session.
+type here struct {
+	terminal host.Terminal
+	session  string
+}
+
+// sessionName is the name as this host can hold it.
+func (h *hosted) sessionName(want string) string {
+	if n, ok := h.Host.(host.Namer); ok {
+		return n.SessionName(want)
+	}
+	return want
+}
+
+// host opens and probes the host: --host, else the one whose pane we are in, else the configured
+// one, else tmux where it is installed.
+func (a *app) host(ctx context.Context) (*hosted, error) {
+	kind, err := a.chooseHost()
+	if err != nil {
+		return nil, err
+	}
+	if kind != "tmux" {
+		return nil, &hostKindError{Kind: kind}
+	}
+	h, err := a.tmux()
+	if err != nil {
+		return nil, err
+	}
+	out := &hosted{Host: h}
+	if out.info, err = h.Info(ctx); err != nil {
+		return nil, err
+	}
+	out.caller = func(ctx context.Context) (here, error) {
+		if a.getenv("TMUX_PANE") == "" { // which saves asking the server
+			return here{}, host.ErrNoTerminal
+		}
+		c, err := h.Caller(ctx)
+		return here{c.Terminal, c.Session}, err
+	}
+	for _, w := range out.info.Warnings {
+		a.warn("%s", w)
+	}
+	return out, nil
+}
+
+func (a *app) chooseHost() (string, error) {
+	switch {
+	case a.hostKind != "":
+		return a.hostKind, nil
+	case a.socketName != "" || a.socketPath != "":
+		return "tmux", nil
+	case a.getenv("TMUX") != "":
+		return "tmux", nil
+	}
+	c, err := a.config()
+	if err != nil {
+		return "", err
+	}
+	if c.Host != "" {
+		return c.Host, nil
+	}
+	return "tmux", nil
+}
+
+func (a *app) tmux() (*tmux.Host, error) {
+	path := a.getenv("PATH")
+	name := a.getenv("PHUX_TEST_TMUX")
+	if name == "" {
+		name = "tmux"
+	}
+	program, err := plugin.LookProgram(name, path)
+	if err != nil {
+		return nil, &noTmuxError{err}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	runtime, err := a.runtime()
+	if err != nil {
+		return nil, err
+	}
+	return tmux.New(tmux.Options{
+		Tmux: program, Name: a.socketName, Path: a.socketPath, Self: self, RuntimeDir: runtime, Getenv: a.getenv,
+	})
+}
+
+// serverFlags are the flags that lead a person to the same server again, with a space after.
+func (a *app) serverFlags() string {
+	switch {
+	case a.socketName != "":
+		return "-L " + shellQuote(a.socketName) + " "
+	case a.socketPath != "":
+		return "-S " + shellQuote(a.socketPath) + " "
+	}
+	return ""
+}
+
+// attached reports whether we run inside a host, where nobody needs to be told how to attach.
+func (a *app) attached() bool { return a.getenv("TMUX") != "" }
+
+// attachHint is the command that brings a session before a person's eyes. Info.Attach has the
+// name between single quotes.
+func attachHint(info host.Info, session string) string {
+	if info.Attach == "" {
+		return ""
+	}
+	return fmt.Sprintf(info.Attach, strings.ReplaceAll(session, "'", `'\''`))
+}
+
+// hostKindError is a host that this program does not have.
+type hostKindError struct{ Kind string }
+
+func (e *hostKindError) Error() string {
+	if e.Kind == "embedded" {
+		return `open host "embedded": it is not built yet`
+	}
+	return fmt.Sprintf("open host %q: no such host", e.Kind)
+}
+
+// noTmuxError is a machine without tmux.
+type noTmuxError struct{ Err error }
+
+func (e *noTmuxError) Error() string { return "open host \"tmux\": " + e.Err.Error() }
+func (e *noTmuxError) Unwrap() error { return e.Err }

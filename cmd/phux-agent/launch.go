@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/launch"
+	"github.com/phux-agent/phux-agent/metadata"
+)
+
+type launchFlags struct {
+	session, target, cwd, profile, resume string
+	newWindow, splitH, splitV, here       bool
+	print                                 bool
+}
+
+func (a *app) launchVerb() *cobra.Command {
+	var f launchFlags
+	cmd := &cobra.Command{
+		Use:   "launch INTEGRATION [flags] [-- EXTRA…]",
+		Short: "Start an agent in a pane, under a conversation that we know",
+		Long: `Start an agent in a pane, under a conversation that we know.
+
+Inside tmux the agent gets a new window of the current session; outside, a
+session named after the directory, and the command that attaches to it is
+printed. With --session it goes there, and the session is created if missing.
+With --here it takes the calling pane, so that an alias works.
+
+A new conversation is never an old one: where the conversation exists, or runs
+already, launch refuses, and --resume ID is the way. EXTRA arguments are handed
+to the agent this once; for arguments that a restore brings back, use a profile
+of the configuration. Afterwards the workspace is saved, unless the
+configuration says save_after_launch = false.`,
+		Example: `  phux-agent launch claude-code
+  phux-agent launch codex --split-h
+  phux-agent launch claude-code --session api --cwd ~/src/api --profile work
+  phux-agent launch claude-code --resume 0b5c1f6e-5d0c-4f6e-9a55-3f1f1c9d1f10
+  phux-agent launch codex --print -- --model gpt-5.2`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			n := len(args)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				n = dash
+			}
+			if n != 1 {
+				return fmt.Errorf("launch takes one INTEGRATION, and the agent's own arguments after --; got %d", n)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.launch(cmd, f, args[0], args[1:])
+		},
+		Annotations: exits("0 the agent runs", "1 it could not be started", "2 usage",
+			"4 refused by trust, ownership or policy; nothing was created", "5 no host"),
+		ValidArgsFunction: a.completeIntegrations,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.session, "session", "", "in the session `NAME`, created if missing")
+	fl.BoolVar(&f.newWindow, "new-window", false, "in a new window (the default)")
+	fl.BoolVar(&f.splitH, "split-h", false, "beside the target pane")
+	fl.BoolVar(&f.splitV, "split-v", false, "below the target pane")
+	fl.BoolVar(&f.here, "here", false, "in the calling pane; the shell gets it back afterwards")
+	fl.StringVar(&f.target, "target", "", "split this `PANE`, or go to its session: %N, session:window.pane or a pane key")
+	fl.StringVar(&f.cwd, "cwd", "", "where the agent works: a `DIR` (default: this one)")
+	fl.StringVar(&f.profile, "profile", "", "with the profile `NAME` of the configuration")
+	fl.StringVar(&f.resume, "resume", "", "the existing conversation `ID`, not a new one")
+	fl.BoolVar(&f.print, "print", false, "show what would run, and start nothing")
+	exclude(cmd, "new-window split-h split-v here", "here session", "here target")
+	return cmd
+}
+
+func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extra []string) error {
+	ctx := cmd.Context()
+	if cmd.Flags().Changed("resume") && f.resume == "" {
+		return usage(cmd, "--resume needs the id of a conversation")
+	}
+	h, err := a.host(ctx)
+	if err != nil && !f.print {
+		return err
+	}
+	e, err := a.launchEnv(h)
+	if err != nil {
+		return err
+	}
+	r := launch.Request{Integration: integration, Resume: f.resume, Profile: f.profile, Extra: extra, Dry: f.print, Here: f.here}
+	if r.Dir, err = a.abs(f.cwd); err != nil {
+		return err
+	}
+	var self host.Terminal
+	switch {
+	case f.here:
+		if self, err = ownTerminal(ctx, h, f.print); err != nil {
+			return err
+		}
+	case h != nil:
+		if err := a.place(cmd, h, f, &r); err != nil {
+			return err
+		}
+	}
+	d, err := launch.Prepare(ctx, e, r)
+	if err != nil {
+		return err
+	}
+	for _, n := range d.Notes {
+		a.warn("%s", n)
+	}
+	if f.print {
+		return a.printDraft(d)
+	}
+	if f.here {
+		a.sayNotPreserved(d.NotPreserved)
+		return launch.Here(ctx, e, r, d, self, a.environ)
+	}
+	res, err := launch.Do(ctx, e, r, d)
+	if err != nil {
+		return err
+	}
+	saved := a.saveAfterLaunch(ctx, h)
+	if a.json {
+		if err := writeDocument(a.stdout, struct {
+			SchemaVersion int `json:"schema_version"`
+			launch.Result
+		}{schemaVersion, *res}); err != nil {
+			return err
+		}
+	} else {
+		a.sayLaunched(h, integration, res)
+	}
+	if saved != nil {
+		a.warn("the workspace was not saved: %v", saved)
+	}
+	return nil
+}
+
+func (a *app) launchEnv(h *hosted) (launch.Env, error) {
+	var e launch.Env
+	var err error
+	if h != nil {
+		e.Host = h.Host
+	}
+	if e.Config, err = a.config(); err != nil {
+		return e, err
+	}
+	if e.Registry, err = a.registry(); err != nil {
+		return e, err
+	}
+	if e.Claims, err = a.claims(); err != nil {
+		return e, err
+	}
+	e.Getenv, e.Now = a.lookup, time.Now
+	return e, nil
+}
+
+// ownTerminal is the terminal that we run in, for --here.
+func ownTerminal(ctx context.Context, h *hosted, dry bool) (host.Terminal, error) {
+	if dry {
+		return host.Terminal{}, nil
+	}
+	c, err := h.caller(ctx)
+	if errors.Is(err, host.ErrNoTerminal) || errors.Is(err, host.ErrNoServer) {
+		return host.Terminal{}, &notInPaneError{What: "--here"}
+	}
+	return c.terminal, err
+}
+
+// place says where the agent goes: by the pane that was named, else by the session that was
+// named, else by the pane that we are in, else by the directory.
+func (a *app) place(cmd *cobra.Command, h *hosted, f launchFlags, r *launch.Request) error {
+	ctx := cmd.Context()
+	switch {
+	case f.splitH:
+		r.Place = host.SplitH
+	case f.splitV:
+		r.Place = host.SplitV
+	default:
+		r.Place = host.NewWindow
+	}
+	if f.session != "" {
+		r.Session = h.sessionName(f.session)
+		if r.Session != f.session {
+			a.warn("this host writes the session's name as %s", r.Session)
+		}
+	}
+	switch {
+	case f.target != "":
+		return placeByPane(cmd, h, f.target, r)
+	case r.Session != "" && r.Place == host.NewWindow:
+		return nil
+	case r.Session != "":
+		w, err := h.Snapshot(ctx)
+		if err != nil {
+			return fmt.Errorf("split in session %q: %w", r.Session, err)
+		}
+		t, ok := activePane(w, r.Session)
+		if !ok {
+			return fmt.Errorf("split in session %q: %w", r.Session, host.ErrNoSession)
+		}
+		r.Target = t
+		return nil
+	}
+	c, err := h.caller(ctx)
+	switch {
+	case err == nil:
+		r.Target, r.Session = c.terminal, c.session
+		return nil
+	case !errors.Is(err, host.ErrNoTerminal) && !errors.Is(err, host.ErrNoServer):
+		return err
+	case r.Place != host.NewWindow:
+		return usage(cmd, "outside a pane a split needs --target PANE or --session NAME")
+	}
+	base := filepath.Base(r.Dir)
+	if base == "/" {
+		base = "root"
+	}
+	r.Session = h.sessionName(base)
+	return nil
+}
+
+func placeByPane(cmd *cobra.Command, h *hosted, arg string, r *launch.Request) error {
+	w, err := h.Snapshot(cmd.Context())
+	if err != nil {
+		return fmt.Errorf("find pane %q: %w", arg, err)
+	}
+	s, err := pickPane(w, arg)
+	if err != nil {
+		return err
+	}
+	r.Target = s.Pane.Terminal
+	in := sessionsOf(w, s.Pane.Terminal)
+	switch {
+	case r.Session == "":
+		r.Session = in[0]
+	case !slices.Contains(in, r.Session):
+		return usage(cmd, "pane %s is in session %q, not in %q", arg, in[0], r.Session)
+	}
+	return nil
+}
+
+func activePane(w *host.Workspace, session string) (host.Terminal, bool) {
+	for _, s := range w.Sessions {
+		if s.Name != session {
+			continue
+		}
+		for _, win := range s.Windows {
+			for _, p := range win.Panes {
+				if win.Active && p.Active {
+					return p.Terminal, true
+				}
+			}
+		}
+	}
+	return host.Terminal{}, false
+}
+
+// saveAfterLaunch saves the workspace, unless the configuration says no. A restore that runs at
+// the moment saves by itself.
+func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) error {
+	c, err := a.config()
+	if err != nil || !c.SaveAfterLaunch {
+		return err
+	}
+	s, err := a.openSaver(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.save(ctx, saveOptions{auto: true})
+	return err
+}
+
+func (a *app) sayLaunched(h *hosted, integration string, res *launch.Result) {
+	id := ""
+	if res.Record != nil {
+		id = " " + res.Record.NativeID
+	}
+	a.say("%s %s%s", res.Action, integration, id)
+	a.say("  pane %s of session %s", res.Terminal, res.Session)
+	if !res.Restorable {
+		a.say("  not restorable yet: %s", res.Reason)
+	} else if res.Reason != "" {
+		a.say("  %s", res.Reason)
+	}
+	a.sayNotPreserved(res.NotPreserved)
+	if !a.attached() {
+		if cmd := attachHint(h.info, res.Session); cmd != "" {
+			a.say("  attach: %s", cmd)
+		}
+	}
+}
+
+func (a *app) sayNotPreserved(args []string) {
+	if len(args) > 0 {
+		a.warn("a restore will not bring back: %s (a profile would)", quoteAll(args))
+	}
+}
+
+func quoteAll(args []string) string {
+	out := make([]string, len(args))
+	for i, arg := range args {
+		out[i] = shellQuote(arg)
+	}
+	return strings.Join(out, " ")
+}
+
+// draft is the document of launch --print. Values of the environment are not in it: profiles
+// hold secrets.
+type draft struct {
+	SchemaVersion int                    `json:"schema_version"`
+	Action        string                 `json:"action"`
+	Argv          []string               `json:"argv"`
+	Cwd           string                 `json:"cwd"`
+	EnvSet        []string               `json:"env_set"`
+	EnvUnset      []string               `json:"env_unset"`
+	PluginID      string                 `json:"plugin_id"`
+	Profile       string                 `json:"profile"`
+	Record        *metadata.AgentSession `json:"record"`
+	Restorable    bool                   `json:"restorable"`
+	Reason        string                 `json:"reason"`
+	NotPreserved  []string               `json:"not_preserved"`
+}
+
+func (a *app) printDraft(d *launch.Draft) error {
+	names := make(map[string]bool)
+	for _, kv := range d.Start.Set {
+		n, _, _ := strings.Cut(kv, "=")
+		names[n] = true
+	}
+	doc := draft{
+		SchemaVersion: schemaVersion, Action: d.Action, Argv: d.Start.Argv, Cwd: d.Start.Dir,
+		EnvSet: slices.Sorted(maps.Keys(names)), EnvUnset: d.Start.Unset, PluginID: d.Owner.PluginID,
+		Profile: d.Facts.Profile, Record: d.Record, Restorable: d.Restorable, Reason: d.Reason, NotPreserved: d.NotPreserved,
+	}
+	if a.json {
+		return writeDocument(a.stdout, doc)
+	}
+	a.say("argv:  %s", quoteAll(doc.Argv))
+	a.say("cwd:   %s", doc.Cwd)
+	if len(doc.EnvSet) > 0 {
+		a.say("set:   %s (values not shown)", strings.Join(doc.EnvSet, " "))
+	}
+	if len(doc.EnvUnset) > 0 {
+		a.say("unset: %s", strings.Join(doc.EnvUnset, " "))
+	}
+	a.say("from:  plugin %s", doc.PluginID)
+	switch {
+	case doc.Record != nil:
+		a.say("would be %s as %s", doc.Action, doc.Record.NativeID)
+	default:
+		a.say("would be %s without an identity: %s", doc.Action, doc.Reason)
+	}
+	a.sayNotPreserved(doc.NotPreserved)
+	return nil
+}
+
+// notInPaneError is a verb that needs the pane it runs in, and is not in one.
+type notInPaneError struct{ What string }
+
+func (e *notInPaneError) Error() string { return e.What + ": this is not a pane of the host's server" }

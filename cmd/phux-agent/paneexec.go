@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/tmux"
+	"github.com/phux-agent/phux-agent/internal/ui"
+	"github.com/phux-agent/phux-agent/launch"
+	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/owner"
+	"github.com/phux-agent/phux-agent/restore"
+)
+
+// paneExec is what runs in a pane between its birth and its agent. args are the words after the
+// verb. Where all is well it does not return: the process becomes the agent.
+func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
+	seat, err := tmux.Enter(args, environ)
+	if errors.Is(err, tmux.ErrLeft) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
+		return failed
+	}
+	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout}
+	revive := func(ctx context.Context) (host.Start, error) { return a.revive(ctx, seat) }
+	var held *launch.Held
+	err = launch.Become(context.Background(), seat, environ, revive, stdin, stdout)
+	switch {
+	case err == nil, errors.Is(err, launch.ErrLeave), errors.Is(err, tmux.ErrLeft):
+		return 0
+	case errors.As(err, &held): // its reason stands on the screen already
+		return failed
+	}
+	fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
+	return failed
+}
+
+// revive answers what the pane's record resolves to now: a respawned pane, and Enter in a
+// placeholder. What the pane holds at this moment counts, not what it held when it was born.
+func (a *app) revive(ctx context.Context, seat launch.Seat) (host.Start, error) {
+	meta := seat.Meta()
+	h, err := a.host(ctx)
+	var self owner.Place
+	e := restore.Env{Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
+	if err == nil {
+		e.Host = h.Host
+		self = owner.Place{Host: h.info.Server, Terminal: a.getenv("TMUX_PANE")}
+		if s, err := findPane(ctx, h.Host, self.Terminal); err == nil && s.Pane.Nonce == seat.Nonce() {
+			meta = s.Pane.Meta
+		}
+	}
+	shell := host.Start{Mode: host.Shell}
+	raw := meta[metadata.KeyAgentSession]
+	if len(raw) == 0 {
+		return shell, nil // forgotten, or never one
+	}
+	rec, err := metadata.DecodeAgentSession(raw)
+	if err != nil {
+		return host.Start{}, fmt.Errorf("read the pane's record: %w", err)
+	}
+	facts, err := metadata.DecodeLaunchFacts(meta[metadata.KeyAgentLaunch])
+	if err != nil {
+		facts = metadata.LaunchFacts{} // it explains, and decides nothing
+	}
+	if e.Config, err = a.config(); err != nil {
+		return host.Start{}, err
+	}
+	if e.Registry, err = a.registry(); err != nil {
+		return host.Start{}, err
+	}
+	if e.Claims, err = a.claims(); err != nil {
+		return host.Start{}, err
+	}
+	start, _, err := restore.One(ctx, e, rec, facts, self)
+	return start, err
+}

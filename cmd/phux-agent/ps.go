@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/phux-agent/phux-agent/capture"
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/ui"
+	"github.com/phux-agent/phux-agent/metadata"
+)
+
+func (a *app) psVerb() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the agent panes, and whether a restore brings each back",
+		Long: `List the agent panes: where each is, which conversation it has, its state, and
+whether a restore would bring it back. Like save, it asks each agent which
+conversation it has open, and puts what is proven on the pane.`,
+		Example: `  phux-agent ps
+  phux-agent ps --all
+  phux-agent ps --json`,
+		Args:        cobra.NoArgs,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return a.ps(cmd, all) },
+		Annotations: exits("0 listed", "1 the workspace cannot be read", "2 usage", "5 no host, or no server"),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "list panes without an agent as well")
+	return cmd
+}
+
+// psPane is one pane of ps --json, which lists every pane.
+type psPane struct {
+	Terminal   string                 `json:"terminal"`
+	Session    string                 `json:"session"`
+	Window     int                    `json:"window"`
+	Index      int                    `json:"index"`
+	Cwd        string                 `json:"cwd"`
+	Record     *metadata.AgentSession `json:"record"`
+	Agent      *metadata.Agent        `json:"agent"`
+	State      string                 `json:"state"`
+	Durability string                 `json:"durability"`
+	Restorable bool                   `json:"restorable"`
+	Reason     string                 `json:"reason"`
+	Key        string                 `json:"key"`
+	Profile    string                 `json:"profile"`
+	Changed    string                 `json:"changed"`
+}
+
+func (a *app) ps(cmd *cobra.Command, all bool) error {
+	ctx := cmd.Context()
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	if !h.info.Running {
+		return fmt.Errorf("list panes: %w", host.ErrNoServer)
+	}
+	req, err := a.captureRequest(h)
+	if err != nil {
+		return err
+	}
+	_, panes, err := capture.Look(ctx, req)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		doc := struct {
+			SchemaVersion int      `json:"schema_version"`
+			Panes         []psPane `json:"panes"`
+		}{SchemaVersion: schemaVersion}
+		for _, p := range panes {
+			doc.Panes = append(doc.Panes, psPane{
+				p.Terminal.ID, p.Session, p.Window, p.Index, p.Cwd, p.Record, p.Agent, p.State, p.Durability,
+				p.Restorable, reasonOf(p), p.Facts.PaneKey, p.Facts.Profile, p.Changed,
+			})
+		}
+		return writeDocument(a.stdout, doc)
+	}
+	return a.sayPanes(panes, all)
+}
+
+// reasonOf says what is wrong with a pane, or worth a word.
+func reasonOf(p capture.Pane) string {
+	if p.Err != nil {
+		return errors.Join(p.Err).Error()
+	}
+	return p.Reason
+}
+
+func (a *app) sayPanes(panes []capture.Pane, all bool) error {
+	type row struct{ place, state, agent, id, dir, note string }
+	var rows []row
+	agents := 0
+	for _, p := range panes {
+		agent, id := p.Facts.IntegrationID, ""
+		if p.Record != nil {
+			agent, id = p.Record.IntegrationID, p.Record.NativeID
+		}
+		isAgent := agent != "" || p.Err != nil
+		if !isAgent && !all {
+			continue
+		}
+		if isAgent {
+			agents++
+		}
+		note := reasonOf(p)
+		if p.Changed != "" {
+			note = joinNotes(p.Changed, note)
+		}
+		if isAgent && !p.Restorable {
+			note = joinNotes("not restorable", note)
+		}
+		rows = append(rows, row{fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index), p.State, agent, id, p.Cwd, note})
+	}
+	if len(rows) == 0 {
+		a.say("no agent runs in %s", plural(len(panes), "pane"))
+		return nil
+	}
+	width := a.width()
+	used := [4]int{len("PANE"), len("STATE"), len("AGENT"), len("CONVERSATION")}
+	for _, r := range rows {
+		for i, s := range []string{r.place, r.state, r.agent, r.id} {
+			used[i] = max(used[i], ui.Width(ui.Escape(s)))
+		}
+	}
+	room := width - used[0] - used[1] - used[2] - used[3] - 8
+	withDir := width == 0 || room >= len("DIRECTORY")+3
+	header := []string{"PANE", "STATE", "AGENT", "CONVERSATION"}
+	if withDir {
+		header = append(header, "DIRECTORY")
+	}
+	t := ui.NewTable(header...)
+	for _, r := range rows {
+		cells := []string{r.place, r.state, r.agent, r.id}
+		if withDir {
+			dir := a.tilde(r.dir)
+			if width > 0 {
+				dir = ui.ClipLeft(ui.Escape(dir), room)
+			}
+			cells = append(cells, dir)
+		}
+		t.Row(cells...)
+		if r.note != "" {
+			t.Note(r.note, max(width, 0))
+		}
+	}
+	return t.Write(a.stdout, "")
+}
+
+func joinNotes(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + ": " + b
+}
+
+// tilde shortens the home directory, for people.
+func (a *app) tilde(path string) string {
+	d, err := a.dirs()
+	if err != nil || d.Home == "/" {
+		return path
+	}
+	if path == d.Home {
+		return "~"
+	}
+	if len(path) > len(d.Home) && path[:len(d.Home)] == d.Home && path[len(d.Home)] == '/' {
+		return "~" + path[len(d.Home):]
+	}
+	return path
+}

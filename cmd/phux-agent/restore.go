@@ -1,0 +1,491 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/capture"
+	"github.com/phux-agent/phux-agent/internal/ui"
+	"github.com/phux-agent/phux-agent/restore"
+)
+
+type restoreFlags struct {
+	generation                                              uint64
+	name                                                    string
+	only, owners                                            []string
+	plan, strict, importing, fromHost, decline, noWait, all bool
+}
+
+func (a *app) restoreVerb() *cobra.Command {
+	var f restoreFlags
+	cmd := &cobra.Command{
+		Use:   "restore [FILE | --generation N | --name NAME] [flags]",
+		Short: "Bring the workspace back, every pane on its own conversation",
+		Long: `Bring the workspace back: sessions, windows, layouts, and every pane on its own
+conversation. Without a FILE it is the newest good generation of this server's
+history; held ones above it are named.
+
+What a pane runs comes from the integration that is installed and trusted now.
+Sessions that exist are left alone, so a second restore starts nothing twice.
+Every pane gets a verdict. A pane whose agent cannot start for a circumstance (no
+directory, no program, no conversation) becomes a placeholder that says why,
+keeps the record, and tries again on Enter; where trust or ownership stands in
+the way, its session is not created.
+
+An archive that this machine did not write is imported: --import is the consent,
+and it runs with default profiles only.`,
+		Example: `  phux-agent restore --plan
+  phux-agent restore
+  phux-agent restore --only api --only web
+  phux-agent restore --generation 41 --plan --json
+  phux-agent restore workspace.json --import`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.restore(cmd, f, args) },
+		Annotations: exits("0 every pane as asked, sessions that exist already included", "1 failed", "2 usage",
+			"3 partial: a placeholder, a refusal beside successes, an agent that exited",
+			"4 refused by trust, ownership or policy; nothing was created", "5 no host", "124 timed out"),
+	}
+	fl := cmd.Flags()
+	fl.Uint64Var(&f.generation, "generation", 0, "the generation with this `NUMBER`")
+	fl.StringVar(&f.name, "name", "", "the save kept under this `NAME`")
+	fl.BoolVar(&f.plan, "plan", false, "say what would be done, start nothing; same exit code")
+	fl.StringArrayVar(&f.only, "only", nil, "only this `SESSION`; may be repeated")
+	fl.BoolVar(&f.strict, "strict", false, "refuse a session rather than make a placeholder in it")
+	fl.BoolVar(&f.importing, "import", false, "consent to an archive that this machine did not write")
+	fl.BoolVar(&f.fromHost, "from-host", false, "consent to an archive of another machine")
+	fl.StringArrayVar(&f.owners, "owner", nil, "`OLD=NEW`: records of plugin OLD are of NEW, this once")
+	fl.BoolVar(&f.decline, "decline", false, "restore nothing, and carry what waits no further")
+	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
+	sets := []string{"generation name"}
+	for _, other := range []string{"plan", "only", "strict", "import", "from-host", "owner", "no-wait"} {
+		sets = append(sets, "decline "+other)
+	}
+	exclude(cmd, sets...)
+	return cmd
+}
+
+func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
+	ctx := cmd.Context()
+	o := restore.Options{Only: f.only, Strict: f.strict, Import: f.importing, FromHost: f.fromHost, NoWait: f.noWait, Owners: map[string]string{}}
+	for _, m := range f.owners {
+		old, now, ok := strings.Cut(m, "=")
+		if !ok || old == "" || now == "" {
+			return usage(cmd, "--owner %q: write OLD=NEW, two plugin ids", m)
+		}
+		if have, ok := o.Owners[old]; ok && have != now {
+			return usage(cmd, "--owner names two owners for %q", old)
+		}
+		o.Owners[old] = now
+	}
+	chosen := cmd.Flags().Changed("generation") || cmd.Flags().Changed("name")
+	if len(args) > 0 && chosen {
+		return usage(cmd, "FILE, --generation and --name exclude one another")
+	}
+	if len(args) > 0 && f.decline {
+		return usage(cmd, "--decline is about generations, not about a FILE")
+	}
+	h, err := a.host(ctx)
+	if err != nil {
+		return err
+	}
+	store, err := a.store(h.info)
+	if err != nil {
+		return err
+	}
+	src, choice, err := a.source(cmd, store, f, args)
+	if err != nil {
+		return err
+	}
+	if f.decline {
+		return a.decline(h, store, choice)
+	}
+	e, err := a.restoreEnv(ctx, h, store)
+	if err != nil {
+		return err
+	}
+	facts, err := restore.Gather(ctx, e, src, o)
+	if err != nil {
+		return err
+	}
+	plan, err := restore.Make(src, facts, o)
+	if err != nil {
+		return err
+	}
+	report := plan.Dry()
+	if !f.plan {
+		if report, err = restore.Apply(ctx, e, plan); report == nil {
+			return err
+		}
+	}
+	v := restoreView{app: a, h: h, choice: choice, src: src, report: report, dry: f.plan, host: h.info.Server}
+	if rerr := v.print(); rerr != nil {
+		return rerr
+	}
+	if err != nil {
+		return err
+	}
+	return restoreStatus(report)
+}
+
+// restoreStatus is the exit code that a report deserves.
+func restoreStatus(r *restore.Report) error {
+	switch r.Outcome() {
+	case restore.Done:
+		return nil
+	case restore.Partial:
+		return &statusError{code: partial}
+	case restore.Refused:
+		return &statusError{code: refused}
+	}
+	return &statusError{code: failed}
+}
+
+// chosen is the generation that a restore works from; its Generation is 0 for a file.
+type chosen struct {
+	archive.Entry
+	newer   []archive.Entry
+	missing uint64   // a generation above it whose file is gone
+	left    []string // sessions that were declined or forgotten
+}
+
+// source reads the archive: a file, a generation by number or name, or the newest good one.
+func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, args []string) (restore.Source, chosen, error) {
+	if len(args) > 0 {
+		ar, b, path, err := a.readArchive(args[0])
+		if err != nil {
+			return restore.Source{}, chosen{}, err
+		}
+		return restore.Source{Archive: ar, Path: path, Own: store.Own(b)}, chosen{Entry: archive.Entry{Path: path, SavedAt: ar.SavedAt, Archive: ar}}, nil
+	}
+	var c chosen
+	var err error
+	switch {
+	case cmd.Flags().Changed("generation"):
+		c.Entry, err = store.Get(f.generation)
+	case cmd.Flags().Changed("name"):
+		c.Entry, err = store.Named(f.name)
+	default:
+		var best archive.Choice
+		best, err = store.Best()
+		c = chosen{Entry: best.Entry, newer: best.Newer, missing: best.Missing}
+		a.warnNewer(c)
+	}
+	if err != nil {
+		return restore.Source{}, chosen{}, fmt.Errorf("choose a generation: %w", err)
+	}
+	if c.Err != nil {
+		return restore.Source{}, chosen{}, fmt.Errorf("read generation %d (%s): %w", c.Generation, c.Path, c.Err)
+	}
+	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: true}
+	if !cmd.Flags().Changed("generation") && !cmd.Flags().Changed("name") {
+		src.Archive, c.left = without(c.Archive, c.Dismissed, f.only)
+	}
+	return src, c, nil
+}
+
+// without is the archive without the sessions that were declined or forgotten, but for those
+// that are asked for by name.
+func without(ar *archive.Archive, dismissed, only []string) (*archive.Archive, []string) {
+	var left []string
+	out := *ar
+	out.Sessions = nil
+	for _, s := range ar.Sessions {
+		if slices.Contains(dismissed, s.Name) && !slices.Contains(only, s.Name) {
+			left = append(left, s.Name)
+			continue
+		}
+		out.Sessions = append(out.Sessions, s)
+	}
+	if left == nil {
+		return ar, nil
+	}
+	return &out, left
+}
+
+// warnNewer names aloud what is above the generation that is used.
+func (a *app) warnNewer(c chosen) {
+	for _, n := range c.newer {
+		why := string(n.State)
+		switch {
+		case n.Reason != "":
+			why += ": " + n.Reason
+		case n.Err != nil:
+			why += ": " + n.Err.Error()
+		}
+		a.warn("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, time.Now()), why)
+	}
+	if c.missing > 0 {
+		a.warn("generation %d was written, and its file is gone", c.missing)
+	}
+}
+
+// maxArchive bounds what is read of a file or of standard input; archive.Decode has the bounds
+// of its content.
+const maxArchive = 64 << 20
+
+// readArchive reads an archive file, or standard input where it is "-".
+func (a *app) readArchive(file string) (*archive.Archive, []byte, string, error) {
+	var r io.Reader = a.stdin
+	path := "-"
+	if file != "-" {
+		var err error
+		if path, err = a.abs(file); err != nil {
+			return nil, nil, "", err
+		}
+		fh, err := os.Open(path)
+		if err != nil {
+			return nil, nil, "", fmt.Errorf("read archive: %w", err)
+		}
+		defer fh.Close()
+		if info, err := fh.Stat(); err == nil && info.IsDir() {
+			return nil, nil, "", fmt.Errorf("read archive %s: it is a directory", path)
+		}
+		r = fh
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxArchive+1))
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("read archive %s: %w", path, err)
+	}
+	if len(b) > maxArchive {
+		return nil, nil, "", fmt.Errorf("read archive %s: over %d bytes", path, maxArchive)
+	}
+	ar, err := archive.Decode(b)
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("read archive %s: %w", path, err)
+	}
+	return ar, b, path, nil
+}
+
+func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
+	instance := ""
+	if h.info.Running {
+		instance = capture.InstanceDigest(h.info.Instance)
+	}
+	if err := store.Decline(c.Generation, instance); err != nil {
+		return fmt.Errorf("decline generation %d: %w", c.Generation, err)
+	}
+	if a.json {
+		return writeDocument(a.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			Declined      uint64 `json:"declined"`
+		}{schemaVersion, c.Generation})
+	}
+	a.say("declined generation %d: later saves carry nothing of it on", c.Generation)
+	a.say("  it stays where it is, for restore --generation %d", c.Generation)
+	return nil
+}
+
+func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
+	e := restore.Env{Host: h.Host, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
+	var err error
+	if e.Config, err = a.config(); err != nil {
+		return e, err
+	}
+	if e.Registry, err = a.registry(); err != nil {
+		return e, err
+	}
+	if e.Claims, err = a.claims(); err != nil {
+		return e, err
+	}
+	e.Lock = func() (func(), error) { return store.Lock("restore") }
+	e.Save = func(ctx context.Context) error {
+		s, err := a.openSaver(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = s.save(ctx, saveOptions{})
+		return err
+	}
+	return e, nil
+}
+
+// restoreView prints a report.
+type restoreView struct {
+	app    *app
+	h      *hosted
+	choice chosen
+	src    restore.Source
+	report *restore.Report
+	dry    bool
+	host   string
+}
+
+func (v *restoreView) print() error {
+	if v.app.json {
+		return writeDocument(v.app.stdout, v.report)
+	}
+	v.head()
+	for _, s := range v.report.Sessions {
+		v.session(s)
+	}
+	v.summary()
+	return nil
+}
+
+func (v *restoreView) head() {
+	verb := "restore"
+	if v.dry {
+		verb = "plan"
+	}
+	a := v.app
+	when := "saved " + ago(v.choice.SavedAt, time.Now())
+	if !v.choice.SavedAt.IsZero() {
+		when += " (" + v.choice.SavedAt.Local().Format("2006-01-02 15:04") + ")"
+	}
+	if v.choice.Generation > 0 {
+		a.say("%s of generation %d, %s, on %s", verb, v.choice.Generation, when, v.host)
+	} else {
+		a.say("%s of %s, %s, on %s", verb, v.src.Path, when, v.host)
+	}
+	if len(v.choice.left) > 0 {
+		a.say("  declined or forgotten, and left out: %s", strings.Join(v.choice.left, ", "))
+	}
+	for _, n := range v.report.Notes {
+		for _, line := range v.wrap(n, 2) {
+			a.say("  %s", line)
+		}
+	}
+}
+
+func (v *restoreView) wrap(s string, indent int) []string {
+	s = ui.Escape(s)
+	if w := v.app.width(); w > 0 {
+		return ui.Wrap(s, max(w-indent, 20))
+	}
+	return []string{s}
+}
+
+func (v *restoreView) session(s restore.SessionReport) {
+	a := v.app
+	fmt.Fprintln(a.stdout)
+	action := map[string]string{restore.Create: "create", restore.SkipExisting: "skip", restore.Refuse: "refuse"}[s.Action]
+	if !v.dry && s.Error == "" && s.Action == restore.Create {
+		action = "created"
+	}
+	if !v.dry && s.Error != "" {
+		action = "failed"
+	}
+	a.say("%s  %s", s.Name, action)
+	if s.Reason != "" {
+		for _, line := range v.wrap(s.Reason, 2) {
+			a.say("  %s", line)
+		}
+	}
+	t := ui.NewTable()
+	for _, p := range s.Panes {
+		what := string(p.Verdict)
+		if p.Result != nil && *p.Result == restore.Exited {
+			what += ", exited"
+		}
+		who, id := "", ""
+		if p.Record != nil {
+			who, id = p.Record.IntegrationID, p.Record.NativeID
+		}
+		if id == "" {
+			id = a.tilde(p.Dir)
+		}
+		t.Row(fmt.Sprintf("%d.%d", p.Window, p.Index), what, who, id)
+		width := max(a.width()-2, 0)
+		if p.Reason != "" {
+			t.Note(p.Reason, width)
+		}
+		if p.Hint != "" {
+			t.Note("→ "+p.Hint, width)
+		}
+		if p.Command != "" && p.Record == nil {
+			t.Note("ran, as saved and not run again: "+p.Command, width)
+		}
+		if len(p.NotPreserved) > 0 && p.Verdict.Starts() {
+			t.Note("not brought back: "+quoteAll(p.NotPreserved), width)
+		}
+	}
+	_ = t.Write(a.stdout, "  ")
+}
+
+func (v *restoreView) summary() {
+	a := v.app
+	var created, skipped, refused, failed, agents, shells, waiting, exited int
+	for _, s := range v.report.Sessions {
+		switch {
+		case s.Error != "":
+			failed++
+			continue
+		case s.Action == restore.Refuse:
+			refused++
+			continue
+		case s.Action == restore.SkipExisting:
+			skipped++
+			continue
+		}
+		created++
+		for _, p := range s.Panes {
+			switch {
+			case p.Result != nil && *p.Result == restore.Exited:
+				exited++
+			case p.Verdict.Circumstance() || p.Result != nil && *p.Result == restore.Waits:
+				waiting++
+			case p.Verdict.Starts():
+				agents++
+			default:
+				shells++
+			}
+		}
+	}
+	part := func(n int, text string) string { return fmt.Sprintf("%d %s", n, text) }
+	var parts []string
+	verb := "created"
+	if v.dry {
+		verb = "to create"
+	}
+	for _, p := range []struct {
+		n    int
+		text string
+	}{{created, verb}, {skipped, "left alone"}, {refused, "refused"}, {failed, "failed"}} {
+		if p.n > 0 {
+			parts = append(parts, part(p.n, p.text))
+		}
+	}
+	line := plural(len(v.report.Sessions), "session")
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
+	}
+	parts = nil
+	running := "resumed"
+	if v.dry {
+		running = "to resume"
+	}
+	for _, p := range []struct {
+		n    int
+		text string
+	}{{agents, running}, {waiting, "waiting"}, {exited, "exited"}} {
+		if p.n > 0 {
+			parts = append(parts, part(p.n, p.text))
+		}
+	}
+	if shells > 0 {
+		parts = append(parts, plural(shells, "shell"))
+	}
+	fmt.Fprintln(a.stdout)
+	a.say("%s", line)
+	if len(parts) > 0 {
+		a.say("panes: %s", strings.Join(parts, ", "))
+	}
+	if !v.dry && created > 0 && !a.attached() {
+		for _, s := range v.report.Sessions {
+			if s.Action == restore.Create && s.Error == "" {
+				if cmd := attachHint(v.h.info, v.h.sessionName(s.Name)); cmd != "" {
+					a.say("attach: %s", cmd)
+				}
+				break
+			}
+		}
+	}
+}
