@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,6 +41,10 @@ type Harness struct {
 	// Restart ends the server's life, as kill-server does. The next Create starts another.
 	Restart func(t *testing.T)
 	Caps    Caps
+
+	// Child is a process that is another client of the same server, and calls Serve: it is
+	// killed in the middle of its work. Nil where a body has no clients in other processes.
+	Child func(t *testing.T) *exec.Cmd
 
 	// What a user can do beside us. Nil skips what needs it.
 
@@ -79,6 +84,7 @@ func Run(t *testing.T, factory Factory) {
 		{"layout", layoutTests},
 		{"program", programTests},
 		{"text", textTests},
+		{"killed", killedTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, tt := range group.tests {
@@ -88,7 +94,9 @@ func Run(t *testing.T, factory Factory) {
 					for _, k := range []string{inherited, scrubbed, host.BirthEnv} {
 						t.Setenv(k, "inherited")
 					}
-					r := &rig{Harness: factory(t), t: t, log: t.TempDir()}
+					// Cleanups run backwards: the programs are to be gone before their directory.
+					log := t.TempDir()
+					r := &rig{Harness: factory(t), t: t, log: log}
 					r.Host = breakHost(r.Host)
 					if tt.programs && r.Caps.NoPrograms {
 						t.Skip("this body runs no programs")
