@@ -1,0 +1,261 @@
+package tmux
+
+import (
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/metadata"
+)
+
+// made is one pane that is to be, on its way through a transaction.
+type made struct {
+	spec  host.PaneSpec
+	plain bool   // tmux itself starts it, as it starts any shell of the user's
+	nonce string // of a pane that is not plain
+	dir   string // resolved
+	birth birth
+	batch int
+
+	// What was found after the build.
+	pane  string
+	pid   int
+	meta  map[metadata.Key][]byte
+	came  bool
+	fault string
+}
+
+// newMade decides how a pane is started. tmux starts a shell of which nothing is asked but its
+// directory, so that the user's default-command and respawn-pane work; but not in a directory
+// that cannot be entered, for tmux would silently take $HOME.
+func newMade(spec host.PaneSpec, sessionDir string) *made {
+	m := &made{spec: spec, dir: spec.Start.Dir}
+	if m.dir == "" {
+		m.dir = sessionDir
+	}
+	s := spec.Start
+	m.plain = s.Mode == host.Shell && len(spec.Meta) == 0 && len(s.Argv) == 0 && len(s.Set) == 0 &&
+		len(s.Unset) == 0 && len(s.Guard) == 0 && s.AfterExit == "" && enterable(m.dir)
+	if !m.plain {
+		m.nonce = newNonce()
+		m.spec.Start.Dir = m.dir
+	}
+	return m
+}
+
+func enterable(dir string) bool {
+	var st unix.Stat_t
+	return unix.Stat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access(dir, unix.X_OK) == nil
+}
+
+// argv are the words that end a command which starts the pane; none for a plain one.
+func (m *made) argv(self string) []string {
+	if m.plain {
+		return nil
+	}
+	return append([]string{"--", self}, m.birth.args()...)
+}
+
+// enroll writes the pane's payload and gives it its place in a batch.
+func (m *made) enroll(t *transaction, batch int) error {
+	if m.plain {
+		return nil
+	}
+	m.batch = batch
+	m.birth = birth{nonce: m.nonce, meta: m.spec.Meta, dir: t.dir}
+	return t.put(m.nonce, payload{batch: batch, start: m.spec.Start})
+}
+
+// settle adds what makes the pane keep its last words, and what happens after exit 0. target may
+// be empty in a list whose current pane is meant.
+func (m *made) settle(l *list, target, self string) {
+	if m.plain {
+		return
+	}
+	at := func(words ...string) []string {
+		if target == "" {
+			return words
+		}
+		return append([]string{words[0], words[1], "-t", target}, words[2:]...)
+	}
+	l.add(at("set-option", "-p", "remain-on-exit", "on")...)
+	// The values of birth once more, bound to the nonce: they outlive the start command where
+	// somebody puts another program into the pane, and tell what it was. A pane without any is
+	// marked by a tombstone.
+	for _, o := range options {
+		if v, ok := m.spec.Meta[o.key]; ok || o.key == metadata.KeyAgent && len(m.spec.Meta) == 0 {
+			l.add(at("set-option", "-p", o.name, encodeOption(m.nonce, v))...)
+		}
+	}
+	var after list
+	switch m.spec.Start.AfterExit {
+	case "shell":
+		b := m.birth
+		b.after = true
+		// The shell is one like any other: it takes its pane along when it ends.
+		after.add("set-hook", "-pu", "pane-died")
+		after.add("set-option", "-pu", "remain-on-exit")
+		after.add(append([]string{"respawn-pane", "--", self}, b.args()...)...)
+	case "close":
+		after.add("kill-pane")
+	default:
+		return
+	}
+	// An empty status is a signal's, or not known yet: neither is an exit with 0.
+	var hook list
+	hook.add("if-shell", "-F", "#{==:#{pane_dead_status},0}", after.String())
+	l.add(at("set-hook", "-p", "pane-died", hook.String())...)
+}
+
+// variables hands text to commands whose arguments are formats: as the value of an option, which
+// is not expanded again.
+type variables struct {
+	name string
+	last string
+	set  bool
+}
+
+// put stores the text and returns the format that stands for it.
+func (v *variables) put(l *list, text string) string {
+	if !v.set || v.last != text {
+		l.add("set-option", "-g", v.name, text)
+		v.last, v.set = text, true
+	}
+	return "#{" + v.name + "}"
+}
+
+func (v *variables) unset() string { return "set-option -gu " + v.name }
+
+// slot is the element of a rarely used hook that carries a list on tmux 3.2, where set-hook -R
+// takes no other. It is one for all, so it is used under a lock.
+const slot = "alert-silence[9731]"
+
+// fire returns the lines that run a list so that no hook of the user's comes between its
+// commands: commands that a hook runs run no hooks.
+func fire(id string, l list, v version) []string {
+	quoted := word(l.String())
+	if v.firesLists() {
+		name := "@" + id
+		return []string{"set-option -g " + name + " " + quoted, "set-hook -R " + name, "set-option -gu " + name}
+	}
+	s := word(slot)
+	return []string{"set-hook -g " + s + " " + quoted, "set-hook -R alert-silence", "set-hook -gu " + s}
+}
+
+// buildList makes the whole session under the name id.
+func buildList(id, self string, c host.CreateSession, windows []builtWindow, unattached bool) list {
+	var l list
+	dirs := variables{name: "@" + id + "-d"}
+	session := "=" + id + ":"
+	at := func(index int) string { return session + strconv.Itoa(index) }
+	size := func(w builtWindow) (int, int) { return workSize(w.spec.Layout, len(w.panes)) }
+
+	// The session's directory and its first pane's are one and the same to new-session. Where a
+	// plain shell needs another, a window that goes away again makes the session.
+	first := windows[0].panes[0]
+	stand := first.plain && first.dir != c.Dir
+	cols, rows := size(windows[0])
+	open := []string{"new-session", "-d", "-s", id, "-x", strconv.Itoa(cols), "-y", strconv.Itoa(rows), "-n", "x", "-c", dirs.put(&l, c.Dir)}
+	if stand {
+		open = append(open, "--", self, verb)
+	} else {
+		open = append(open, first.argv(self)...)
+	}
+	l.add(open...)
+	l.add("set-option", "-t", session, txOption, id)
+	l.add("set-option", "-t", session, madeOption, id)
+	l.add("set-option", "-t", session, "renumber-windows", "off")
+	if unattached {
+		// Else the session would end with the client that makes it.
+		l.add("set-option", "-t", session, "destroy-unattached", "off")
+	}
+	// By way of an index that nobody uses: a move onto the same one is an error.
+	l.add("move-window", "-s", session+"{end}", "-t", at(farIndex))
+	if !stand {
+		l.add("move-window", "-s", at(farIndex), "-t", at(windows[0].index))
+	}
+	lastCols, lastRows := cols, rows
+	for i, w := range windows {
+		if cols, rows := size(w); cols != lastCols || rows != lastRows {
+			l.add("set-option", "-t", session, "default-size", fmt.Sprintf("%dx%d", cols, rows))
+			lastCols, lastRows = cols, rows
+		}
+		target := at(w.index)
+		for n, p := range w.panes {
+			switch {
+			case n > 0:
+				l.add(append([]string{"split-window", "-t", target + ".", "-c", dirs.put(&l, p.dir)}, p.argv(self)...)...)
+				if n < len(w.panes)-1 && (n > 2 || rows < 24) {
+					l.add("select-layout", "-t", target, "tiled")
+				}
+			case i > 0 || stand:
+				l.add(append([]string{"new-window", "-d", "-t", target, "-n", "x", "-c", dirs.put(&l, p.dir)}, p.argv(self)...)...)
+			}
+		}
+		if len(w.panes) > 1 {
+			l.add("select-layout", "-t", target, w.layout)
+		}
+	}
+	if stand {
+		l.add("kill-window", "-t", at(farIndex))
+	}
+	if a := windows[c.Active].spec.Layout; a.Cols != lastCols || a.Rows != lastRows {
+		l.add("set-option", "-t", session, "default-size", fmt.Sprintf("%dx%d", a.Cols, a.Rows))
+	}
+	return l
+}
+
+// madeOption stays on a session that we made: the one that takes an uncommitted session away
+// knows it by that.
+const madeOption = "@phux-agent-made"
+
+// farIndex is above host.MaxIndex.
+const farIndex = 999999
+
+// builtWindow is a window that is to be.
+type builtWindow struct {
+	spec   host.WindowSpec
+	index  int
+	layout string
+	panes  []*made
+	id     string
+}
+
+// commitList gives the session, by the ids that were read back, its name and its looks. The name
+// comes first, for it is what may fail; a zoom last, for a zoomed window must not be killed.
+func commitList(id, session, self string, c host.CreateSession, windows []builtWindow) list {
+	var l list
+	text := variables{name: "@" + id + "-t"}
+	l.add("rename-session", "-t", session, "--", text.put(&l, c.Name))
+	for _, w := range windows {
+		if w.spec.Name != "" {
+			l.add("rename-window", "-t", w.id, "--", text.put(&l, w.spec.Name))
+		}
+		if w.spec.AutomaticName {
+			l.add("set-option", "-wu", "-t", w.id, "automatic-rename")
+			l.add("if-shell", "-F", "-t", w.id, "#{automatic-rename}", "", "set-option -w -t "+w.id+" automatic-rename on")
+		}
+		for _, p := range w.panes {
+			p.settle(&l, p.pane, self)
+			if p.spec.Title != "" {
+				l.add("select-pane", "-t", p.pane, "-T", text.put(&l, p.spec.Title))
+			}
+		}
+		if len(w.panes) > 1 {
+			// Once more: what a hook did to the window since was not asked for.
+			l.add("select-layout", "-t", w.id, w.layout)
+			l.add("select-pane", "-t", w.panes[w.spec.Active].pane)
+		}
+	}
+	l.add("select-window", "-t", session+":"+windows[c.Active].id)
+	l.add("set-option", "-u", "-t", session+":", "renumber-windows")
+	l.add("set-option", "-u", "-t", session+":", txOption)
+	for _, w := range windows {
+		if w.spec.Zoomed && len(w.panes) > 1 {
+			l.add("resize-pane", "-Z", "-t", w.panes[w.spec.Active].pane)
+		}
+	}
+	return l
+}

@@ -1,0 +1,234 @@
+package tmux
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/proc"
+)
+
+// Snapshot is one list-panes: one consistent view. Sessions that are being built are not in it.
+// A window that several sessions show is in the oldest of them. Its panes stand in the order of
+// its layout, which is that of their indexes where nothing was moved about. A layout that cannot
+// be read (more than tmux prints, only floating panes) is the zero Cell.
+func (h *Host) Snapshot(ctx context.Context) (*host.Workspace, error) {
+	rows, err := h.list(ctx, "-a")
+	if err != nil {
+		return nil, fmt.Errorf("operation %q: %w", "snapshot", err)
+	}
+	if len(rows) == 0 {
+		// A server without a session prints nothing, not even who it is.
+		p, err := h.probe(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("operation %q: %w", "snapshot", err)
+		}
+		return &host.Workspace{Instance: p.instance}, nil
+	}
+	w := h.workspace(rows)
+	h.remember(rows)
+	return w, nil
+}
+
+// list runs one list-panes. A tmux that escapes what it prints is asked again, in a form that
+// survives it, where something was escaped; and in that form at once from then on.
+func (h *Host) list(ctx context.Context, words ...string) ([]row, error) {
+	exact := h.seenVersion().escapesOutput()
+	for {
+		m := newMark()
+		out, err := h.tool.run(ctx, "", append(append([]string{"list-panes"}, words...), "-F", rowFormat(m, exact))...)
+		if e := (*CommandError)(nil); errors.As(err, &e) && e.Stderr == "no current target" && words[0] == "-a" {
+			return nil, nil // a server without a session
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows, err := parseRows(string(out), m, exact)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			h.saw(parseVersion(rows[0].version))
+		}
+		if exact || !needsExact(rows) {
+			return rows, nil
+		}
+		exact = true
+	}
+}
+
+func programName(path string) string { return filepath.Base(path) }
+
+func alive(pid int, start uint64) bool { return proc.Alive(proc.ID{PID: pid, Start: start}) }
+
+// idNumber orders ids by age: "$10" is younger than "$9".
+func idNumber(id string) int {
+	n, _ := strconv.Atoi(strings.TrimLeft(id, "$@%"))
+	return n
+}
+
+func (h *Host) workspace(rows []row) *host.Workspace {
+	inst := instance(rows[0].socket(), rows[0].pid, rows[0].start)
+	w := &host.Workspace{Instance: inst}
+
+	// The oldest session that shows a window owns it; within one session its lowest index.
+	type place struct {
+		session string
+		index   int
+	}
+	owner := make(map[string]place)
+	for i := range rows {
+		r := &rows[i]
+		if r.building() != "" {
+			continue
+		}
+		p := place{r.sessionID, r.windowIndex}
+		o, ok := owner[r.windowID]
+		if !ok || idNumber(p.session) < idNumber(o.session) || p.session == o.session && p.index < o.index {
+			owner[r.windowID] = p
+		}
+	}
+	sessions := make(map[string]int)
+	type at struct{ session, window int }
+	windows := make(map[string]at)
+	var active, lastSeen int64 = -1, -1
+	layouts := make(map[string]string)
+	for i := range rows {
+		r := &rows[i]
+		if r.building() != "" {
+			continue
+		}
+		si, ok := sessions[r.sessionID]
+		if !ok {
+			si = len(w.Sessions)
+			sessions[r.sessionID] = si
+			w.Sessions = append(w.Sessions, host.Session{
+				ID: r.sessionID, Name: r.sessionName(), Group: r.group(), Dir: r.sessionPath(),
+				Attached: r.attached, Created: time.Unix(r.created, 0).UTC(),
+			})
+			// Somebody looks at an attached one now; of several, at the one attached last.
+			seen := r.lastAttached
+			if r.attached > 0 {
+				seen += 1 << 40
+			}
+			if seen > lastSeen {
+				active, lastSeen = int64(si), seen
+			}
+		}
+		if owner[r.windowID] != (place{r.sessionID, r.windowIndex}) {
+			continue
+		}
+		wi, ok := windows[r.windowID]
+		s := &w.Sessions[si]
+		if !ok {
+			wi = at{si, len(s.Windows)}
+			windows[r.windowID] = wi
+			layouts[r.windowID] = r.layout
+			s.Windows = append(s.Windows, host.Window{
+				ID: r.windowID, Name: r.windowName(), Index: r.windowIndex, Active: r.windowActive,
+				Zoomed: r.zoomed, AutomaticName: r.automatic, Linked: r.linked,
+			})
+		}
+		win := &s.Windows[wi.window]
+		win.Panes = append(win.Panes, h.pane(r, inst))
+	}
+	if active >= 0 {
+		w.Sessions[active].Active = true
+	}
+	for i := range w.Sessions {
+		s := &w.Sessions[i]
+		for n := range s.Windows {
+			setLayout(&s.Windows[n], layouts[s.Windows[n].ID])
+		}
+		slices.SortFunc(s.Windows, func(a, b host.Window) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	slices.SortFunc(w.Sessions, func(a, b host.Session) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(idNumber(a.ID), idNumber(b.ID)))
+	})
+	return w
+}
+
+// setLayout reads the geometry, and puts the panes in the order of its leaves.
+func setLayout(w *host.Window, s string) {
+	slices.SortFunc(w.Panes, func(a, b host.Pane) int { return cmp.Compare(a.Index, b.Index) })
+	c, ids, err := parseLayout(s)
+	if err != nil || len(ids) != len(w.Panes) {
+		return
+	}
+	by := make(map[int]int, len(ids))
+	for i, p := range w.Panes {
+		by[idNumber(p.Terminal.ID)] = i
+	}
+	order := make([]host.Pane, 0, len(ids))
+	for _, id := range ids {
+		i, ok := by[id]
+		if !ok {
+			return
+		}
+		delete(by, id)
+		order = append(order, w.Panes[i])
+	}
+	w.Layout, w.Panes = c, order
+}
+
+const deleted = " (deleted)"
+
+func (h *Host) pane(r *row, inst host.Instance) host.Pane {
+	p := host.Pane{
+		Terminal: host.Terminal{Instance: inst, ID: r.paneID},
+		Index:    r.paneIndex, Active: r.paneActive, Title: r.title(), Dir: r.currentPath(),
+		Command: r.currentCommand(), TTY: r.tty, PID: r.panePID, Cols: r.cols, Rows: r.rows, Dead: r.dead,
+	}
+	if dir, ok := strings.CutSuffix(p.Dir, deleted); ok {
+		// A directory may really be called that.
+		if _, err := os.Stat(p.Dir); errors.Is(err, os.ErrNotExist) {
+			p.Dir, p.DirGone = dir, true
+		}
+	}
+	if r.dead {
+		p.Exit = r.exit()
+	}
+	id := judge(r.startCommand(), r.options(), h.program(), alive)
+	p.Origin, p.Nonce, p.Meta, p.BoundPID, p.BoundStart = id.origin, id.nonce, id.meta, id.pid, id.start
+	p.Waiting = id.origin == host.Ours && !r.dead && h.waiting(r)
+	return p
+}
+
+func (r *row) exit() *host.Exit {
+	if n, err := strconv.Atoi(r.status); err == nil {
+		return &host.Exit{Status: n}
+	}
+	if r.signal != "" {
+		return &host.Exit{Status: -1, Signal: signalName(r.signal)}
+	}
+	if !parseVersion(r.version).diedSignal() {
+		return &host.Exit{Status: -1} // a signal; 3.2a does not say which
+	}
+	return nil
+}
+
+func (h *Host) program() string { return programName(h.opt.Self) }
+
+// waiting looks whether the pane's process is still our own. The name of the foreground program
+// tells most panes apart without a look at the process.
+func (h *Host) waiting(r *row) bool {
+	name := h.program()
+	if r.currentCommand() != "" && !strings.HasPrefix(name, r.currentCommand()) && !strings.HasPrefix(r.currentCommand(), name) {
+		return false
+	}
+	b, err := cmdline(r.panePID)
+	if err != nil {
+		return false
+	}
+	args := bytes.SplitN(b, []byte{0}, 3)
+	return len(args) == 3 && filepath.Base(string(args[0])) == name && string(args[1]) == verb
+}
