@@ -41,8 +41,25 @@ func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Headline()
 	}
-	return fmt.Sprintf("%s\n%5d | %s\n      | %s%s", e.Headline(), e.Line, printable(e.Source),
-		strings.Repeat(" ", max(e.Column-1, 0)), strings.Repeat("^", max(e.Width, 1)))
+	line, column, width := excerpt([]rune(printable(e.Source)), e.Column, max(e.Width, 1))
+	return fmt.Sprintf("%s\n%5d | %s\n      | %s%s", e.Headline(), e.Line, line,
+		strings.Repeat(" ", max(column-1, 0)), strings.Repeat("^", width))
+}
+
+// excerpt cuts a long line down to what surrounds the caret.
+func excerpt(line []rune, column, width int) (string, int, int) {
+	const most, before = 120, 30
+	from := 0
+	if len(line) > most && column > before {
+		from = min(column-before, len(line))
+		line = append([]rune("…"), line[from:]...)
+		from-- // for the mark
+	}
+	if len(line) > most {
+		line = append(line[:most:most], '…')
+	}
+	column -= from
+	return string(line), column, max(1, min(width, len(line)-column+1))
 }
 
 // printable keeps one cell for each character, so that the caret stays below its place, and

@@ -174,8 +174,11 @@ func (p *positions) key(i int) (parts []string, at span, end int) {
 			}
 			parts = append(parts, p.src[from:i])
 		}
-		if len(parts) > maxNesting && p.tooDeep < 0 {
-			p.tooDeep = from
+		if len(parts) > maxNesting {
+			if p.tooDeep < 0 {
+				p.tooDeep = from
+			}
+			return parts, at, len(p.src)
 		}
 		at.end = i
 		next := p.blanks(i)

@@ -63,11 +63,11 @@ func (r *reader) names(t *Template) {
 
 func (r *reader) launch(t *Template) {
 	const key = "launch.command"
-	if !r.has("launch") {
-		return // loads, and cannot be launched
+	if !r.has("launch") || r.refused("launch") {
+		return // without it the template loads, and cannot be launched
 	}
 	switch c := t.Launch.Command; {
-	case r.refused(key):
+	case r.refusedWithin(key):
 	case len(c) == 0:
 		r.refuse(key, `write command = ["my-agent"]`, "must hold a program")
 	case strings.TrimSpace(c[0]) == "":
@@ -142,7 +142,7 @@ func (r *reader) identity(t *Template) {
 	}{{"resume_args", s.ResumeArgs}, {"fresh_args", s.FreshArgs}, {"fork_args", s.ForkArgs}, {"mint_command", s.MintCommand}, {"fork_command", s.ForkCommand}} {
 		switch {
 		case v.args == nil:
-		case v.key == "resume_args" && !native:
+		case v.key == "resume_args" && !native && !r.refused(in+"mode") && !r.refused(in+"restore"):
 			r.refuse(in+v.key, `write mode = "native-or-phux" and restore = "external-cli", or leave resume_args out`, "needs a CLI that resumes its own conversations")
 		case v.key != "resume_args" && s.ResumeArgs == nil && !r.refused(in+"resume_args"):
 			r.refuse(in+v.key, "write resume_args = [\"--resume\", \""+slotID+"\"] as well", "needs resume_args: an identity that cannot be resumed is no identity")
@@ -244,7 +244,7 @@ var (
 // program checks what a natively restorable template runs: where the program evaluates source,
 // the source must be a fixed file of the plugin, and the plugin root must not be left.
 func (r *reader) program(key string, argv []string) {
-	if len(argv) == 0 || r.refused(key) || r.refused(key+"[0]") {
+	if len(argv) == 0 || r.refused(key) || r.refused(elem(key, 0)) {
 		return
 	}
 	name := programName(argv[0])
