@@ -269,7 +269,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 	if h.info.Running {
 		instance = capture.InstanceDigest(h.info.Instance)
 	}
-	if err := store.Decline(c.Generation, instance); err != nil {
+	if err := store.DeclineWaiting(c.Generation, instance); err != nil {
 		return fmt.Errorf("decline generation %d: %w", c.Generation, err)
 	}
 	if a.json {
