@@ -1,20 +1,48 @@
 package archive
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 )
 
-var errNotBuilt = errors.New("not built yet")
-
 // Store is one server's history: immutable generation files below Dir, written durably under a
-// lock, named so that order is their name.
+// lock, named so that order is their name. Any number of processes may use one at a time.
+//
+// Order is the number, never a time: a clock that jumps changes nothing of it.
 type Store struct {
 	Dir string // $XDG_STATE_HOME/phux-agent/archives/<server>
 	Now func() time.Time
+
+	// Machine is this machine's fingerprint, for a home that several machines share: generations
+	// of another one are passed over by Best and named. Empty means that it is not known.
+	Machine string
+	// PendingAge bounds how long a session is carried on; zero means DefaultPendingAge.
+	PendingAge time.Duration
+	// OwnDir remembers what was exported; empty means a directory below Dir.
+	OwnDir string
+
+	fs atomicfile.FS // nil: the real one
 }
 
-// State of a generation, derived from it, its predecessors and the decisions beside it.
+// DefaultPendingAge is how long a session is carried on unless the user says otherwise.
+const DefaultPendingAge = 30 * 24 * time.Hour
+
+// DefaultWait is how long a save waits for another one.
+const DefaultWait = 10 * time.Second
+
+// shutdownTime is how long a server that is being shut down may take to lose its panes: what
+// still is so after it is no shutdown.
+const shutdownTime = 60 * time.Second
+
+// State of a generation: what it was judged when it was written, and the decisions beside it.
 type State string
 
 const (
@@ -22,6 +50,12 @@ const (
 	HeldNone State = "held: empty"
 	HeldFew  State = "held: shrunk"
 	Corrupt  State = "corrupt"
+)
+
+// Words of Held.State.
+const (
+	heldEmpty  = "empty"
+	heldShrunk = "shrunk"
 )
 
 // Entry is one generation as listed.
@@ -32,63 +66,367 @@ type Entry struct {
 	Size       int64
 	SavedAt    time.Time
 	State      State
-	Reason     string
+	Reason     string // in words; empty where there is nothing to say
 	Name       string // of a named save, else empty
 	Archive    *Archive
-	Err        error
+	Err        error // of a corrupt one
+	// Dismissed names the sessions of this archive that the user declined or forgot: they are
+	// not to be restored unless asked for.
+	Dismissed []string
 }
 
-// Saved is what Save did.
+// Saved is what Save did. Archive is what the file holds: pending sessions, number and links
+// included.
 type Saved struct {
 	Entry
 	Unchanged bool // equal to the last but for times, number and prev: nothing was written
+}
+
+// Base is a moment in a store's life, to be taken before a snapshot and given to the save of it.
+// Comparable; it means nothing else.
+type Base struct {
+	Generation uint64
+	Saves      uint64
 }
 
 // SaveOptions of one save.
 type SaveOptions struct {
 	Name   string // a named save is never pruned
 	Accept bool   // write the decision that makes a held generation good
+	// Base, where it is not nil, refuses the save with ErrStaleWriter if anybody saved since it
+	// was taken: the snapshot may be older than theirs.
+	Base *Base
+	// Auto: nobody asked for this save. While a restore runs in another process it is refused
+	// with a *BusyError, to be silent about.
+	Auto bool
+	// Declined names pending sessions (by either name) that shall not be carried on. That is
+	// remembered, as Decline does.
+	Declined []string
+	// Wait bounds the wait for another save: zero means DefaultWait, less than zero not to wait.
+	Wait time.Duration
 }
 
-// Save numbers the archive, links it to its predecessor, carries on what the last host life
-// held and this one does not have yet (pending), and writes it durably. base is the generation
-// that the caller built on; a writer that is behind is refused with ErrStaleWriter.
-func (s Store) Save(a *Archive, o SaveOptions) (Saved, error) { return Saved{}, errNotBuilt }
+// Save is SaveContext without a context.
+func (s Store) Save(a *Archive, o SaveOptions) (Saved, error) {
+	return s.SaveContext(context.Background(), a, o)
+}
 
-// List returns every generation, newest first, with its state.
-func (s Store) List() ([]Entry, error) { return nil, errNotBuilt }
+// SaveContext numbers the archive, links it to its predecessor, carries on what the last host
+// life held and this one does not have (pending), judges it, and writes it durably. What a
+// points to is not changed. a holds live sessions only.
+//
+// ErrStaleWriter where o.Base is behind, *BusyError where another save keeps the lock for
+// longer than o.Wait, *FormatError where the archive cannot be written. Whatever the error, no
+// generation that was there has changed.
+func (s Store) SaveContext(ctx context.Context, a *Archive, o SaveOptions) (Saved, error) {
+	saved, err := s.lockedSave(ctx, a, o)
+	if err != nil {
+		return Saved{}, fmt.Errorf("save %q: %w", s.Dir, err)
+	}
+	return saved, nil
+}
+
+func (s Store) lockedSave(ctx context.Context, a *Archive, o SaveOptions) (Saved, error) {
+	if o.Name != "" && !validName(o.Name) {
+		return Saved{}, fmt.Errorf("%w: %q", ErrName, o.Name)
+	}
+	if err := s.makeDir(s.Dir); err != nil {
+		return Saved{}, err
+	}
+	if o.Auto {
+		if who, busy := s.Restoring(); busy && who.PID != os.Getpid() {
+			return Saved{}, &BusyError{who}
+		}
+	}
+	unlock, err := s.lock(ctx, lockFile, "save", o.Wait)
+	if err != nil {
+		return Saved{}, err
+	}
+	defer unlock()
+	return s.save(a, o)
+}
+
+// save does the work, with the lock held.
+func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
+	l, err := s.list()
+	if err != nil {
+		return Saved{}, err
+	}
+	s.sweep(l)
+	h := s.history(l, a.Host.Machine)
+	now := s.now()
+
+	next := *a
+	next.Held, next.Content, next.Distinct = nil, "", ""
+	if next.SavedAt.IsZero() {
+		next.SavedAt = now
+	}
+	c := newCarrier(a, h, l, o.Declined, now, s.pendingAge())
+	next.Sessions = append(slices.Clip(a.Sessions), c.carry()...)
+	f, err := fit(&next)
+	if err != nil {
+		return Saved{}, err
+	}
+	if f.Content, f.Distinct, err = f.digests(); err != nil {
+		return Saved{}, err
+	}
+
+	if e := h.last; e != nil && !h.broken && e.Archive.Host.Instance == f.Host.Instance && (o.Name == "" || o.Name == e.Name) && contentOf(e.Archive) == f.Content {
+		return s.unchanged(l, *e, o, c, now)
+	}
+	if o.Base != nil && *o.Base != l.base() {
+		return Saved{}, ErrStaleWriter
+	}
+	n := l.top()
+	if n == math.MaxUint64 {
+		return Saved{}, errors.New("the numbers of generations are used up")
+	}
+	n++
+	f.Generation, f.Prev = n, h.newest
+	f.Held = judge(f, h, c, now)
+	b, err := f.bytes("  ")
+	if err != nil {
+		return Saved{}, err
+	}
+	// Decisions first: they mean nothing until the generation is there, and its number is not
+	// used again if it never comes.
+	if err := s.dismiss(n, c.declined, now); err != nil {
+		return Saved{}, err
+	}
+	accepted := f.Held != nil && o.Accept
+	if accepted {
+		if err := s.writeDecision(n, acceptSuffix, decision{Generation: n, At: now, By: "save --accept"}); err != nil {
+			return Saved{}, err
+		}
+	}
+	sl := slot{n: n, name: o.Name}
+	path := filepath.Join(s.Dir, sl.file())
+	if err := s.writer().Create(path, b); err != nil {
+		return Saved{}, err
+	}
+	s.remember(l, n, now)
+	e := Entry{
+		Generation: n, Path: path, Digest: Digest(b), Size: int64(len(b)), SavedAt: f.SavedAt,
+		State: stateOf(f.Held, accepted), Name: o.Name, Archive: f,
+	}
+	if f.Held != nil {
+		e.Reason = f.Held.Reason
+	}
+	return Saved{Entry: e}, nil
+}
+
+// unchanged is a save that says what the last one said. It is evidence all the same: what was
+// held because it might have been a shutdown, and still is so, was none.
+func (s Store) unchanged(l *listing, e Entry, o SaveOptions, c *carrier, now time.Time) (Saved, error) {
+	if err := s.dismiss(e.Generation, c.declined, now); err != nil {
+		return Saved{}, err
+	}
+	by := ""
+	switch {
+	case e.State == Good || e.Archive.Held == nil:
+	case o.Accept:
+		by = "save --accept"
+	case e.Archive.Held.State == heldShrunk && apart(now, e.SavedAt) >= shutdownTime:
+		by = "a later save found the same"
+	}
+	if by != "" {
+		if err := s.writeDecision(e.Generation, acceptSuffix, decision{Generation: e.Generation, At: now, By: by}); err != nil {
+			return Saved{}, err
+		}
+		e.State = Good
+	}
+	s.remember(l, e.Generation, now)
+	return Saved{Entry: e, Unchanged: true}, nil
+}
+
+// apart is the time between two moments, whichever way the clock was set between them.
+func apart(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
+
+// judge says why an archive must not take the last good one's place.
+func judge(f *Archive, h *history, c *carrier, now time.Time) *Held {
+	if h.good == nil {
+		return nil
+	}
+	g := h.good.Archive
+	live, pending := f.Records()
+	had, waited := g.Records()
+	if total := had + waited - c.dropped; live+pending == 0 && total > 0 {
+		return &Held{
+			State: heldEmpty, Against: h.good.Generation,
+			Reason: fmt.Sprintf("it has no agent's conversation, and generation %d has %d", h.good.Generation, total),
+		}
+	}
+	if g.Host.Instance != f.Host.Instance || 2*live >= had {
+		return nil
+	}
+	for _, e := range h.held {
+		// A save that was held for the same reason a minute ago or more, and of which not again
+		// more than half is gone.
+		then, _ := e.Archive.Records()
+		if e.Archive.Host.Instance == f.Host.Instance && e.Archive.Held.State == heldShrunk && apart(now, e.SavedAt) >= shutdownTime && 2*live >= then {
+			return nil
+		}
+	}
+	return &Held{
+		State: heldShrunk, Against: h.good.Generation,
+		Reason: fmt.Sprintf("%d of the %d live conversations of generation %d are gone, as in a shutdown; a save that finds the same after %d s makes it good",
+			had-live, had, h.good.Generation, int(shutdownTime.Seconds())),
+	}
+}
+
+func stateOf(h *Held, accepted bool) State {
+	if h == nil || accepted {
+		return Good
+	}
+	return State("held: " + h.State)
+}
+
+// contentOf is an archive's content digest: as it says, or computed for one that does not say.
+func contentOf(a *Archive) string {
+	if a.Content != "" {
+		return a.Content
+	}
+	f, err := fit(a)
+	if err != nil {
+		return ""
+	}
+	c, _, err := f.digests()
+	if err != nil {
+		return ""
+	}
+	return c
+}
+
+// Base returns the moment that it is now. A store that does not exist yet has one, too.
+func (s Store) Base() (Base, error) {
+	l, err := s.list()
+	if err != nil {
+		return Base{}, fmt.Errorf("read %q: %w", s.Dir, err)
+	}
+	return l.base(), nil
+}
+
+// List returns every generation, newest first, with its state. It reads them all.
+func (s Store) List() ([]Entry, error) {
+	l, err := s.list()
+	if err != nil {
+		return nil, fmt.Errorf("list %q: %w", s.Dir, err)
+	}
+	var out []Entry
+	for i := len(l.slots) - 1; i >= 0; i-- {
+		out = append(out, s.entry(l, l.slots[i]))
+	}
+	return out, nil
+}
 
 // Choice is the generation that a restore would use.
 type Choice struct {
 	Entry
-	Newer []Entry // held or corrupt ones above it, to be named aloud
+	Newer []Entry // held, corrupt or another machine's: above it, to be named aloud
+	// Missing is the number of the newest generation that was written, where its file is gone
+	// and nobody removed it through us; else 0.
+	Missing uint64
 }
 
-// Best picks the newest good generation. ErrNone where there is none.
-func (s Store) Best() (Choice, error) { return Choice{}, errNotBuilt }
+// Best picks the newest good generation: of this machine if there is one, else of any. ErrNone
+// where there is none; Newer and Missing then say what there is.
+func (s Store) Best() (Choice, error) {
+	l, err := s.list()
+	if err != nil {
+		return Choice{}, fmt.Errorf("read %q: %w", s.Dir, err)
+	}
+	var c Choice
+	if l.last.Generation > l.newest() && !l.last.Removed {
+		c.Missing = l.last.Generation
+	}
+	var foreign *Choice
+	for i := len(l.slots) - 1; i >= 0; i-- {
+		e := s.entry(l, l.slots[i])
+		if e.State == Good && sameMachine(s.Machine, e.Archive.Host.Machine) {
+			c.Entry = e
+			return c, nil
+		}
+		if e.State == Good {
+			e.Reason = "it was saved on another machine"
+			if foreign == nil {
+				foreign = &Choice{e, slices.Clone(c.Newer), c.Missing}
+			}
+		}
+		c.Newer = append(c.Newer, e)
+	}
+	if foreign != nil {
+		return *foreign, nil
+	}
+	return c, fmt.Errorf("read %q: %w", s.Dir, ErrNone)
+}
 
-// Get returns one generation by number; Named by name.
-func (s Store) Get(n uint64) (Entry, error)      { return Entry{}, errNotBuilt }
-func (s Store) Named(name string) (Entry, error) { return Entry{}, errNotBuilt }
+// sameMachine: one that is not known is no other.
+func sameMachine(a, b string) bool { return a == "" || b == "" || a == b }
 
-// Export writes an archive to a file of the user's choosing and remembers its digest as own.
-func (s Store) Export(a *Archive, path string) (Saved, error) { return Saved{}, errNotBuilt }
+// Get returns one generation by number, whatever its state; ErrNoGeneration where there is none.
+func (s Store) Get(n uint64) (Entry, error) {
+	return s.find(fmt.Sprintf("generation %d", n), func(sl slot) bool { return sl.n == n })
+}
 
-// Own reports whether this machine's store wrote these exact bytes.
-func (s Store) Own(b []byte) bool { return false }
+// Named returns the newest generation of that name; ErrNoGeneration where there is none.
+func (s Store) Named(name string) (Entry, error) {
+	return s.find(fmt.Sprintf("generation named %q", name), func(sl slot) bool { return sl.name == name && name != "" })
+}
 
-// Accept, Decline and Forget write decisions beside the generations; Remove deletes one
-// generation (never the last good one of a host life without force).
-func (s Store) Accept(n uint64) error       { return errNotBuilt }
-func (s Store) Decline(n uint64) error      { return errNotBuilt }
-func (s Store) Forget(session string) error { return errNotBuilt }
-func (s Store) Remove(n uint64) error       { return errNotBuilt }
-
-// Prune applies age and number; it never removes a named one or a host life's last good.
-func (s Store) Prune(keep int, age time.Duration) (removed []Entry, err error) {
-	return nil, errNotBuilt
+func (s Store) find(what string, match func(slot) bool) (Entry, error) {
+	l, err := s.list()
+	if err != nil {
+		return Entry{}, fmt.Errorf("read %q: %w", s.Dir, err)
+	}
+	for i := len(l.slots) - 1; i >= 0; i-- {
+		if match(l.slots[i]) {
+			return s.entry(l, l.slots[i]), nil
+		}
+	}
+	return Entry{}, fmt.Errorf("%s: %w", what, ErrNoGeneration)
 }
 
 // Lock is held by a restore for its whole run, so that autosave is silent and a second restore
-// is told who runs. unlock must be called.
-func (s Store) Lock(what string) (unlock func(), err error) { return nil, errNotBuilt }
+// is told who runs: a *BusyError. unlock must be called.
+func (s Store) Lock(what string) (unlock func(), err error) {
+	if err := s.makeDir(s.Dir); err != nil {
+		return nil, fmt.Errorf("lock %q: %w", s.Dir, err)
+	}
+	// A moment's patience, for whoever only looks (Restoring) holds it for that moment.
+	unlock, err = s.lock(context.Background(), restoreLockFile, what, 200*time.Millisecond)
+	if err != nil {
+		return nil, fmt.Errorf("lock %q: %w", s.Dir, err)
+	}
+	return unlock, nil
+}
+
+func (s Store) now() time.Time {
+	if s.Now == nil {
+		return fitTime(time.Now())
+	}
+	return fitTime(s.Now())
+}
+
+func (s Store) pendingAge() time.Duration {
+	if s.PendingAge == 0 {
+		return DefaultPendingAge
+	}
+	return s.PendingAge
+}
+
+func (s Store) writer() atomicfile.Writer { return atomicfile.Writer{FS: s.fs} }
+
+// makeDir makes a directory of the store, and private if it was not.
+func (s Store) makeDir(dir string) error {
+	if err := s.writer().MkdirAll(dir); err != nil {
+		return err
+	}
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if fi.Mode().Perm() != atomicfile.DirMode {
+		return os.Chmod(dir, atomicfile.DirMode)
+	}
+	return nil
+}

@@ -64,7 +64,12 @@ func Sweep(dir string, match func(final string) bool) error { return Writer{}.Sw
 
 // Writer is the same on a file system of the caller's choosing, so that tests can let it fail.
 // The zero value writes to the real one.
-type Writer struct{ FS FS }
+type Writer struct {
+	FS FS
+	// Hint leaves out the syncs: what is written is whole whatever happens to the process, and
+	// may be gone or empty after a power loss. For what can be found out again.
+	Hint bool
+}
 
 func (w Writer) fs() FS {
 	if w.FS == nil {
@@ -161,7 +166,7 @@ func (w Writer) write(path string, data []byte) (temp string, unlock func(), err
 			_ = lock.Close()
 		}
 	}
-	if err := fill(f, data); err != nil {
+	if err := w.fill(f, data); err != nil {
 		_ = f.Close()
 		w.discard(temp)
 		unlock()
@@ -213,7 +218,7 @@ func (w Writer) openTemp(dir, stem string) (f File, temp string, lock io.Closer,
 
 // fill writes data and makes it durable. The size is checked because a short write that the
 // system does not own up to must not become a file that we rename into place.
-func fill(f File, data []byte) error {
+func (w Writer) fill(f File, data []byte) error {
 	if err := f.Chmod(Mode); err != nil {
 		return fmt.Errorf("chmod: %w", err)
 	}
@@ -231,6 +236,9 @@ func fill(f File, data []byte) error {
 	if fi.Size() != int64(len(data)) {
 		return fmt.Errorf("write: %d of %d bytes arrived: %w", fi.Size(), len(data), io.ErrShortWrite)
 	}
+	if w.Hint {
+		return nil
+	}
 	if err := f.Sync(); err != nil && !syncUnsupported(err) {
 		return fmt.Errorf("sync: %w", err)
 	}
@@ -238,6 +246,9 @@ func fill(f File, data []byte) error {
 }
 
 func (w Writer) syncDir(dir string) error {
+	if w.Hint {
+		return nil
+	}
 	if err := w.fs().SyncDir(dir); err != nil && !syncUnsupported(err) {
 		return fmt.Errorf("sync directory %q: %w", dir, err)
 	}
