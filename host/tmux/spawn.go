@@ -304,11 +304,10 @@ func (n *spawning) verify(rows []row, settled bool) error {
 			return fmt.Errorf("%w: it is in session %q", ErrBuild, r.sessionName())
 		}
 		n.inst = instance(r.socket(), r.pid, r.start)
-		if err := n.pane.found(r, n.h.program(), false); err != nil {
+		// What is settled holds its options besides, so it is not what an unsettled one must be.
+		n.pane.pane = n.created
+		if err := n.pane.found(r, n.h.program(), settled); err != nil {
 			return fmt.Errorf("%w: %w", ErrBuild, err)
-		}
-		if settled {
-			return n.pane.found(r, n.h.program(), true)
 		}
 		return nil
 	}
