@@ -3,8 +3,10 @@ package hosttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +26,7 @@ type order struct {
 // Serve asks the host for what stands in the order. It is what the process that Harness.Child
 // starts does with its standard input, and all that it does.
 func Serve(ctx context.Context, h host.Host, in io.Reader) error {
+	h = breakHost(h)
 	var o order
 	if err := json.UnmarshalRead(in, &o); err != nil {
 		return err
@@ -41,6 +44,16 @@ func Serve(ctx context.Context, h host.Host, in io.Reader) error {
 	return nil
 }
 
+// took is how long another process needs to carry out the order.
+func (r *rig) took(o order) time.Duration {
+	r.t.Helper()
+	begin := time.Now()
+	if !r.kill(o, time.Minute) {
+		r.t.Fatal("nobody killed it, and it was not through")
+	}
+	return time.Since(begin)
+}
+
 // kill has another process carry out the order, and kills it after the delay; done tells that
 // it was through before.
 func (r *rig) kill(o order, after time.Duration) (done bool) {
@@ -51,12 +64,17 @@ func (r *rig) kill(o order, after time.Duration) (done bool) {
 	}
 	cmd := r.Child(r.t)
 	cmd.Stdin = bytes.NewReader(b)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	err = cmd.Wait()
 	timer.Stop()
+	if exit := (*exec.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == -1) {
+		r.t.Errorf("the process was not killed, and ends with %v: %s", err, said.Bytes())
+	}
 	return err == nil
 }
 
@@ -66,13 +84,16 @@ var killedTests = []test{
 			r.t.Skip("this body has no clients in other processes")
 		}
 		r.create(r.one("base"))
+		full := r.whole("kept", 2, 3)
+		whole := r.took(order{Create: &full})
+		if diff := lacks(r.session("kept"), full); diff != "" {
+			r.t.Fatal(diff)
+		}
+		const n = 40
 		var never []string
-		through := 0
-		for i := range 40 {
+		for i := range n {
 			c := r.whole(fmt.Sprintf("k%d", i), 2, 3)
-			if r.kill(order{Create: &c}, time.Duration(i)*3*time.Millisecond) {
-				through++
-			}
+			r.kill(order{Create: &c}, whole*time.Duration(i+1)/n)
 			programs := programsOf(c)
 			// What is seen under the name is whole at every moment, and then all of it runs;
 			// or nothing comes to be there.
@@ -97,8 +118,8 @@ var killedTests = []test{
 				never = append(never, programs...)
 			}
 		}
-		if through == 40 || len(never) == 0 {
-			r.t.Errorf("no create was killed in the middle (%d of 40 were through)", through)
+		if len(never) == 0 {
+			r.t.Error("no create was killed in the middle")
 		}
 		r.neverRan(never...)
 		for _, name := range r.names() {
@@ -119,11 +140,13 @@ var killedTests = []test{
 		for i := range n {
 			wanted[string(record(fmt.Sprintf("p%d", i)))] = true
 		}
+		wanted[string(record("kept"))] = true
 		stop := r.observe(func(w *host.Workspace) string { return consistent(w, wanted) })
+		whole := r.took(order{Spawn: &host.Spawn{Session: "base", Pane: r.stay("kept")}})
 		var never []string
 		for i := range n {
 			name := fmt.Sprintf("p%d", i)
-			r.kill(order{Spawn: &host.Spawn{Session: "base", Pane: r.stay(name)}}, time.Duration(i)*3*time.Millisecond)
+			r.kill(order{Spawn: &host.Spawn{Session: "base", Pane: r.stay(name)}}, whole*time.Duration(i+1)/n)
 			there := false
 			r.until(func() string {
 				w := r.snapshot()

@@ -71,21 +71,23 @@ func deadline() time.Duration {
 	return 20 * time.Second
 }
 
+var groups = []struct {
+	name  string
+	tests []test
+}{
+	{"info", infoTests},
+	{"create", createTests},
+	{"spawn", spawnTests},
+	{"metadata", metadataTests},
+	{"layout", layoutTests},
+	{"program", programTests},
+	{"text", textTests},
+	{"killed", killedTests},
+}
+
 // Run checks the body.
 func Run(t *testing.T, factory Factory) {
-	for _, group := range []struct {
-		name  string
-		tests []test
-	}{
-		{"info", infoTests},
-		{"create", createTests},
-		{"spawn", spawnTests},
-		{"metadata", metadataTests},
-		{"layout", layoutTests},
-		{"program", programTests},
-		{"text", textTests},
-		{"killed", killedTests},
-	} {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			for _, tt := range group.tests {
 				t.Run(tt.name, func(t *testing.T) {
