@@ -78,7 +78,7 @@ func (o *Observer) registered(t *integrations.Template, id metadata.Identity, en
 	if t == nil || env == nil {
 		return Live{}
 	}
-	dir, err := registryRoot(t, env)
+	dir, err := o.realRoot(t, env)
 	if err != nil {
 		return Live{}
 	}
@@ -107,17 +107,6 @@ func (o *Observer) registered(t *integrations.Template, id metadata.Identity, en
 		}
 	}
 	return live
-}
-
-func registryRoot(t *integrations.Template, env integrations.Env) (string, error) {
-	if t.Transcript == nil {
-		return "", nil
-	}
-	root, err := expandRoot(t.Transcript.Root, env)
-	if err != nil {
-		return "", err
-	}
-	return resolve(root), nil
 }
 
 // runs reports that an entry names a living process, and the very one that wrote it.

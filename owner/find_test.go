@@ -142,10 +142,6 @@ func TestSurvivors(t *testing.T) {
 		Nested: [][]string{{"devserver", "--port", "80"}}, Inner: &part{IgnoreHUP: true},
 	}, false)
 	owns(t, c, id, f)
-	claim, err := c.Get(id)
-	if err != nil {
-		t.Fatal(err)
-	}
 	f.kill(t)
 	o := observer(t)
 	got := o.Find(c, tmpl, id, env)
@@ -154,13 +150,6 @@ func TestSurvivors(t *testing.T) {
 	}
 	if _, err := c.Reserve(id, Place{}); !errors.Is(err, ErrLive) {
 		t.Errorf("a survivor's identity is reserved: %v", err)
-	}
-	// The same survivors, under a number that is another process's by now, are none.
-	reused := *claim
-	reused.Process = Process{os.Getpid(), 1}
-	reused.Session, reused.Group = os.Getpid(), os.Getpid()
-	if left := o.survivors(o.table, reused, tmpl, id); left != nil {
-		t.Errorf("%+v", left)
 	}
 	// It ignores SIGTERM: only the kill after the grace ends it. The server is left alone.
 	ended, err := o.Reap(t.Context(), c, tmpl, id, time.Millisecond)
@@ -189,8 +178,9 @@ func TestTheShellAfterTheAgent(t *testing.T) {
 	_, environ, env := store(t)
 	c, id, tmpl := claims(t), identity("hooked", idA), hookAgent(t)
 	shell := enact(t, environ, []string{"sh"}, part{Nested: [][]string{{"hooked"}}, Inner: &part{}}, false)
-	claim := Claim{Identity: id, Process: Process{shell.PID, shell.Start - 1}, Session: shell.PID, Group: 1 << 22, Epoch: 1, Ticket: "t"}
-	claim.Process.PID-- // an agent that was there before, in a group of its own
+	// An agent that was there before, in a group of its own.
+	claim := Claim{Identity: id, Process: Process{shell.PID, 1}, Session: shell.PID, Group: 1 << 22, Epoch: 1, Ticket: "t"}
+	claim.Process.PID = claim.Group
 	claim.Boot, _ = proc.BootID()
 	if err := c.prepare(); err != nil {
 		t.Fatal(err)
@@ -200,6 +190,26 @@ func TestTheShellAfterTheAgent(t *testing.T) {
 	}
 	if got := observer(t).Find(c, tmpl, id, env); got.Kind != NotLive {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A session's number is free for another process only when nobody is left in it.
+func TestNobodySurvivesAReusedNumber(t *testing.T) {
+	_, environ, env := store(t)
+	c, id, tmpl := claims(t), identity("hooked", idA), hookAgent(t)
+	later := enact(t, environ, []string{"hooked", "--session-id", idB}, part{Child: &part{}}, false)
+	claim := Claim{Identity: id, Process: Process{later.PID, 1}, Session: later.PID, Group: later.PID, Epoch: 1, Ticket: "t", Program: "hooked"}
+	claim.Boot, _ = proc.BootID()
+	must(t, c.prepare())
+	must(t, writeClaim(filepath.Join(c.Dir, fileName(id)), claim))
+	if got := observer(t).Find(c, tmpl, id, env); got.Kind != NotLive {
+		t.Errorf("%+v", got)
+	}
+	if _, err := observer(t).Reap(t.Context(), c, tmpl, id, 0); !errors.Is(err, ErrNotOrphan) {
+		t.Error(err)
+	}
+	if _, err := c.Reserve(id, Place{}); err != nil {
+		t.Error(err)
 	}
 }
 

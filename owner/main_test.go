@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "agent":
 		os.Exit(agent(os.Getenv("PART")))
-	case "reserve", "take", "flap":
+	case "reserve", "take", "race", "flap":
 		os.Exit(claimant(role))
 	case "guard":
 		os.Exit(gatekeeper())

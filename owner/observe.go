@@ -40,6 +40,7 @@ type Observer struct {
 	argv     map[int][]string
 	environ  map[int]environment
 	scans    map[string]*scan
+	real     map[string]string // a root with its links resolved
 	byArg    func() map[string][]proc.Info
 	byTarget func() map[string][]proc.Info
 }
@@ -70,7 +71,7 @@ func NewObserver() (*Observer, error) {
 }
 
 func newObserver(table *proc.Table) *Observer {
-	o := &Observer{table: table, argv: map[int][]string{}, environ: map[int]environment{}, scans: map[string]*scan{}}
+	o := &Observer{table: table, argv: map[int][]string{}, environ: map[int]environment{}, scans: map[string]*scan{}, real: map[string]string{}}
 	if self, err := proc.Self(); err == nil {
 		o.self = Process(self)
 	}
@@ -223,21 +224,33 @@ func (o *Observer) held(ob *integrations.Observe, dir string, block []proc.Info)
 // rootOf expands the template's root in the environment of a process, links resolved, for the
 // kernel names open files by their resolved path.
 func (o *Observer) rootOf(t *integrations.Template, pid int) (string, error) {
-	if t.Transcript == nil {
-		return "", nil
-	}
 	env := o.env(pid)
 	if env.err != nil {
 		return "", env.err
 	}
-	root, err := expandRoot(t.Transcript.Root, func(name string) (string, bool) {
+	return o.realRoot(t, func(name string) (string, bool) {
 		v, ok := env.vars[name]
 		return v, ok
 	})
+}
+
+// realRoot expands a template's root in an environment and follows its links, each root once.
+func (o *Observer) realRoot(t *integrations.Template, env integrations.Env) (string, error) {
+	if t.Transcript == nil {
+		return "", nil
+	}
+	root, err := expandRoot(t.Transcript.Root, env)
 	if err != nil {
 		return "", err
 	}
-	return resolve(root), nil
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	real, ok := o.real[root]
+	if !ok {
+		real = resolve(root)
+		o.real[root] = real
+	}
+	return real, nil
 }
 
 func (o *Observer) env(pid int) environment {
