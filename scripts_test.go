@@ -206,7 +206,7 @@ func cmdReboot(ts *testscript.TestScript, neg bool, args []string) {
 	powerCut(ts, flags)
 }
 
-// jsonpath FILE PATH VALUE compares one value of a JSON document: a.b.0.c, "#" is a length. A
+// jsonpath FILE PATH VALUE compares one value of a JSON document: a.b.0.c, "len" is a length. A
 // missing value is "null"; VALUE may be /REGEXP/.
 func cmdJSONPath(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
@@ -219,13 +219,13 @@ func cmdJSONPath(ts *testscript.TestScript, neg bool, args []string) {
 	for _, part := range strings.Split(args[1], ".") {
 		switch x := v.(type) {
 		case map[string]any:
-			if part == "#" {
+			if part == "len" {
 				v = float64(len(x))
 			} else {
 				v = x[part]
 			}
 		case []any:
-			if part == "#" {
+			if part == "len" {
 				v = float64(len(x))
 			} else if i, err := strconv.Atoi(part); err == nil && i < len(x) {
 				v = x[i]
