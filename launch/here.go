@@ -88,6 +88,9 @@ func (s *stage) become(ctx context.Context, t host.Terminal, pid int, environ []
 			return fmt.Errorf("launch --here: %w", err)
 		}
 	}
+	if s.e.Bound != nil {
+		s.e.Bound(ctx)
+	}
 	exec := s.e.exec
 	if exec == nil {
 		exec = host.Start.Exec

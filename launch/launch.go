@@ -25,6 +25,9 @@ type Env struct {
 	Claims   owner.Claims
 	Getenv   integrations.Env // the caller's environment
 	Now      func() time.Time
+	// Bound is called by Here when the record is bound and the identity claimed, just before the
+	// exec: the last moment at which this process can say or save anything. May be nil.
+	Bound func(context.Context)
 
 	// For tests: nil means the real thing.
 	find func(*integrations.Template, metadata.Identity, integrations.Env) (owner.Live, error)

@@ -80,7 +80,7 @@ func (r *Registry) Resolve(integrationID string) (Owner, error) {
 		}
 		return refuse(Disabled, c, fmt.Sprintf("plugin %s is disabled", c.p.ID))
 	}
-	e := &ResolveError{Reason: Missing, Integration: integrationID, Near: r.near(integrationID)}
+	e := &ResolveError{Reason: Missing, Integration: integrationID, Detail: "no plugin has it", Near: r.near(integrationID)}
 	return Owner{}, e
 }
 

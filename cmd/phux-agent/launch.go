@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/launch"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -95,9 +96,10 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 		return err
 	}
 	var self host.Terminal
+	var in string // the session of it
 	switch {
 	case f.here:
-		if self, err = ownTerminal(ctx, h, f.print); err != nil {
+		if self, in, err = ownTerminal(ctx, h, f.print); err != nil {
 			return err
 		}
 	case h != nil:
@@ -116,28 +118,41 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 		return a.printDraft(d)
 	}
 	if f.here {
-		a.sayNotPreserved(d.NotPreserved)
+		// After the exec there is nobody left to say or save anything.
+		e.Bound = func(ctx context.Context) {
+			if a.json {
+				_ = a.launched(h, integration, launch.Result{
+					Action: d.Action, Terminal: self.ID, Session: in, Record: d.Record,
+					Restorable: d.Restorable, Reason: d.Reason, NotPreserved: d.NotPreserved,
+				})
+			} else {
+				a.sayNotPreserved(d.NotPreserved)
+			}
+			a.saveAfterLaunch(ctx)
+		}
 		return launch.Here(ctx, e, r, d, self, a.environ)
 	}
 	res, err := launch.Do(ctx, e, r, d)
 	if err != nil {
 		return err
 	}
-	saved := a.saveAfterLaunch(ctx, h)
-	if a.json {
-		if err := writeDocument(a.stdout, struct {
-			SchemaVersion int `json:"schema_version"`
-			launch.Result
-		}{schemaVersion, *res}); err != nil {
-			return err
-		}
-	} else {
-		a.sayLaunched(h, integration, res)
+	if err := a.launched(h, integration, *res); err != nil {
+		return err
 	}
-	if saved != nil {
-		a.warn("the workspace was not saved: %v", saved)
-	}
+	a.saveAfterLaunch(ctx)
 	return nil
+}
+
+// launched prints what was observed.
+func (a *app) launched(h *hosted, integration string, res launch.Result) error {
+	if !a.json {
+		a.sayLaunched(h, integration, res)
+		return nil
+	}
+	return writeDocument(a.stdout, struct {
+		SchemaVersion int `json:"schema_version"`
+		launch.Result
+	}{schemaVersion, res})
 }
 
 func (a *app) launchEnv(h *hosted) (launch.Env, error) {
@@ -159,16 +174,16 @@ func (a *app) launchEnv(h *hosted) (launch.Env, error) {
 	return e, nil
 }
 
-// ownTerminal is the terminal that we run in, for --here.
-func ownTerminal(ctx context.Context, h *hosted, dry bool) (host.Terminal, error) {
+// ownTerminal is the terminal that we run in, for --here, and its session.
+func ownTerminal(ctx context.Context, h *hosted, dry bool) (host.Terminal, string, error) {
 	if dry {
-		return host.Terminal{}, nil
+		return host.Terminal{}, "", nil
 	}
 	c, err := h.caller(ctx)
 	if errors.Is(err, host.ErrNoTerminal) || errors.Is(err, host.ErrNoServer) {
-		return host.Terminal{}, &notInPaneError{What: "--here"}
+		return host.Terminal{}, "", &notInPaneError{What: "--here"}
 	}
-	return c.terminal, err
+	return c.terminal, c.session, err
 }
 
 // place says where the agent goes: by the pane that was named, else by the session that was
@@ -261,21 +276,26 @@ func activePane(w *host.Workspace, session string) (host.Terminal, bool) {
 }
 
 // saveAfterLaunch saves the workspace, unless the configuration says no. A restore that runs at
-// the moment saves by itself.
-func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) error {
+// the moment saves by itself. That it fails is said, and is no failure of the launch.
+func (a *app) saveAfterLaunch(ctx context.Context) {
 	c, err := a.config()
 	if err != nil || !c.SaveAfterLaunch {
-		return err
+		return // Prepare has read the configuration
 	}
 	s, err := a.openSaver(ctx)
-	if err != nil {
-		return err
+	var d *saveDone
+	if err == nil {
+		d, err = s.save(ctx, saveOptions{auto: true})
 	}
-	_, err = s.save(ctx, saveOptions{auto: true})
-	return err
+	switch {
+	case err != nil:
+		a.warn("the workspace was not saved: %v", err)
+	case d != nil && d.saved.State != archive.Good:
+		a.warn("the save is %s: %s (phux-agent %ssave --accept keeps it)", string(d.saved.State), d.saved.Reason, a.serverFlags())
+	}
 }
 
-func (a *app) sayLaunched(h *hosted, integration string, res *launch.Result) {
+func (a *app) sayLaunched(h *hosted, integration string, res launch.Result) {
 	id := ""
 	if res.Record != nil {
 		id = " " + res.Record.NativeID

@@ -394,7 +394,7 @@ func (v *restoreView) session(s restore.SessionReport) {
 		}
 		t.Row(fmt.Sprintf("%d.%d", p.Window, p.Index), what, who, id)
 		width := max(a.width()-2, 0)
-		if p.Reason != "" {
+		if p.Reason != "" && (v.dry || !v.asWanted(p)) {
 			t.Note(p.Reason, width)
 		}
 		if p.Hint != "" {
@@ -408,6 +408,11 @@ func (v *restoreView) session(s restore.SessionReport) {
 		}
 	}
 	_ = t.Write(a.stdout, "  ")
+}
+
+// asWanted: what came back and runs needs no reason; the plan, and --json, have it.
+func (v *restoreView) asWanted(p restore.PaneReport) bool {
+	return p.Verdict.Starts() && p.Result != nil && *p.Result == restore.Running || p.Verdict == restore.ShellPane
 }
 
 func (v *restoreView) summary() {
@@ -439,7 +444,6 @@ func (v *restoreView) summary() {
 			}
 		}
 	}
-	part := func(n int, text string) string { return fmt.Sprintf("%d %s", n, text) }
 	var parts []string
 	verb := "created"
 	if v.dry {
@@ -450,7 +454,7 @@ func (v *restoreView) summary() {
 		text string
 	}{{created, verb}, {skipped, "left alone"}, {refused, "refused"}, {failed, "failed"}} {
 		if p.n > 0 {
-			parts = append(parts, part(p.n, p.text))
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))
 		}
 	}
 	line := plural(len(v.report.Sessions), "session")
@@ -458,17 +462,20 @@ func (v *restoreView) summary() {
 		line += ": " + strings.Join(parts, ", ")
 	}
 	parts = nil
-	running := "resumed"
+	running := "running"
 	if v.dry {
-		running = "to resume"
+		running = "to start"
 	}
 	for _, p := range []struct {
 		n    int
 		text string
-	}{{agents, running}, {waiting, "waiting"}, {exited, "exited"}} {
+	}{{agents, running}, {exited, "exited"}} {
 		if p.n > 0 {
-			parts = append(parts, part(p.n, p.text))
+			parts = append(parts, plural(p.n, "agent")+" "+p.text)
 		}
+	}
+	if waiting > 0 {
+		parts = append(parts, plural(waiting, "placeholder"))
 	}
 	if shells > 0 {
 		parts = append(parts, plural(shells, "shell"))
