@@ -145,7 +145,7 @@ func fire(id string, l list, v version) []string {
 }
 
 // buildList makes the whole session under the name id.
-func buildList(id, self string, c host.CreateSession, windows []builtWindow, unattached bool) list {
+func buildList(id, self string, c host.CreateSession, windows []builtWindow, v version) list {
 	var l list
 	dirs := variables{name: "@" + id + "-d"}
 	session := "=" + id + ":"
@@ -167,32 +167,35 @@ func buildList(id, self string, c host.CreateSession, windows []builtWindow, una
 	l.add("set-option", "-t", session, txOption, id)
 	l.add("set-option", "-t", session, madeOption, id)
 	l.add("set-option", "-t", session, "renumber-windows", "off")
-	if unattached {
-		// Else the session would end with the client that makes it.
-		l.add("set-option", "-t", session, "destroy-unattached", "off")
-	}
+	// Else the session would end with the client that makes it. The target is none, so that it is
+	// the global option that answers.
+	l.add("if-shell", "-F", "-t", nowhere(id+"-x"), "#{m/r:^(1|on|keep-.*)$,#{destroy-unattached}}",
+		"set-option -t "+word(session)+" destroy-unattached off")
 	// By way of an index that nobody uses: a move onto the same one is an error.
 	l.add("move-window", "-s", session+"{end}", "-t", at(farIndex))
 	if !stand {
 		l.add("move-window", "-s", at(farIndex), "-t", at(windows[0].index))
 	}
-	lastCols, lastRows := cols, rows
 	for i, w := range windows {
-		if cols, rows := size(w); cols != lastCols || rows != lastRows {
+		if c, r := size(w); c != cols || r != rows {
+			cols, rows = c, r
 			l.add("set-option", "-t", session, "default-size", fmt.Sprintf("%dx%d", cols, rows))
-			lastCols, lastRows = cols, rows
 		}
 		target := at(w.index)
-		for n, p := range w.panes {
-			switch {
-			case n > 0:
-				l.add(append([]string{"split-window", "-t", target + ".", "-c", dirs.put(&l, p.dir)}, p.argv(self)...)...)
-				if n < len(w.panes)-1 && (n > 2 || rows < 24) {
-					l.add("select-layout", "-t", target, "tiled")
-				}
-			case i > 0 || stand:
-				l.add(append([]string{"new-window", "-d", "-t", target, "-n", "x", "-c", dirs.put(&l, p.dir)}, p.argv(self)...)...)
+		if i > 0 || stand {
+			l.add(append([]string{"new-window", "-d", "-t", target, "-n", "x", "-c", dirs.put(&l, w.panes[0].dir)}, w.panes[0].argv(self)...)...)
+		}
+		if v.sizesByClient() {
+			// A layout of one pane gives the window its size.
+			if leaf, err := layoutString(host.Cell{Cols: cols, Rows: rows}, 1); err == nil {
+				l.add("select-layout", "-t", target, leaf)
 			}
+		}
+		for n, p := range w.panes[1:] {
+			if n > 2 || n > 0 && rows < 24 {
+				l.add("select-layout", "-t", target, "tiled")
+			}
+			l.add(append([]string{"split-window", "-t", target + ".", "-c", dirs.put(&l, p.dir)}, p.argv(self)...)...)
 		}
 		if len(w.panes) > 1 {
 			l.add("select-layout", "-t", target, w.layout)
@@ -201,7 +204,7 @@ func buildList(id, self string, c host.CreateSession, windows []builtWindow, una
 	if stand {
 		l.add("kill-window", "-t", at(farIndex))
 	}
-	if a := windows[c.Active].spec.Layout; a.Cols != lastCols || a.Rows != lastRows {
+	if a := windows[c.Active].spec.Layout; a.Cols != cols || a.Rows != rows {
 		l.add("set-option", "-t", session, "default-size", fmt.Sprintf("%dx%d", a.Cols, a.Rows))
 	}
 	return l

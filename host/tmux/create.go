@@ -82,7 +82,7 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 		}
 		defer stop()
 	}
-	if err := b.make(ctx, running, p.unattached, len(p.sessions) > 0); err != nil {
+	if err := b.make(ctx, running, len(p.sessions) > 0); err != nil {
 		// Panes that wait learn of it by the gate, at the end of the transaction.
 		b.undo()
 		return nil, err
@@ -191,9 +191,9 @@ func (b *build) batches() int {
 }
 
 // make builds, looks, waits for the panes and commits. After an error nothing has started.
-func (b *build) make(ctx context.Context, running, unattached, sessions bool) error {
+func (b *build) make(ctx context.Context, running, sessions bool) error {
 	v, h := b.version, b.h
-	l := buildList(b.id, h.opt.Self, b.c, b.windows, unattached || !running)
+	l := buildList(b.id, h.opt.Self, b.c, b.windows, v)
 	m := newMark()
 	exact := v.escapesOutput()
 	lines := fire(b.id, l, v)

@@ -114,7 +114,7 @@ func commandError(exit int, stderr string) error {
 			e.err = host.ErrNoServer
 		case strings.HasPrefix(line, "duplicate session: "):
 			e.err = host.ErrSessionExists
-		case strings.HasPrefix(line, "no space for"), strings.HasSuffix(line, "no space for new pane"), strings.HasSuffix(line, "pane too small"):
+		case strings.Contains(line, "no space for"), strings.HasSuffix(line, "pane too small"):
 			e.err = host.ErrNoSpace
 		case strings.HasPrefix(line, "can't find pane"):
 			e.err = host.ErrNoTerminal

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/hosttest"
+	"github.com/phux-agent/phux-agent/internal/proc"
 )
 
 // The test binary is phux-agent in panes, the suite's program, and a maker that is killed.
@@ -120,7 +120,7 @@ func newStage(t testing.TB, config ...string) *stage {
 		_ = exec.Command(b, "-S", s.socket, "kill-server").Run()
 		for _, f := range strings.Fields(string(out)) {
 			pid, _ := strconv.Atoi(f)
-			for end := time.Now().Add(5 * time.Second); pid > 0 && syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
+			for end := time.Now().Add(5 * time.Second); running(pid) && time.Now().Before(end); {
 				time.Sleep(2 * time.Millisecond)
 			}
 		}
@@ -172,6 +172,12 @@ func (s *stage) until(lacks func() string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// running is false of a zombie, which an orphan may stay where nobody counts it.
+func running(pid int) bool {
+	i, err := proc.Stat(pid)
+	return err == nil && !i.Dead()
 }
 
 func makeSession([]string) int { return 1 }
