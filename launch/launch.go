@@ -7,6 +7,7 @@
 package launch
 
 import (
+	"context"
 	"time"
 
 	"github.com/phux-agent/phux-agent/config"
