@@ -503,6 +503,29 @@ func TestDirectoryOfClaims(t *testing.T) {
 	}
 }
 
+// Law 9: a change that cannot be written leaves what was there, and the next one goes through.
+func TestAClaimThatCannotBeWritten(t *testing.T) {
+	c, id := claims(t), identity("onefile", idA)
+	before, err := c.Reserve(id, Place{})
+	must(t, err)
+	tmp := filepath.Join(c.Dir, fileName(id)+".tmp")
+	must(t, os.Mkdir(tmp, 0o700))
+	if _, err := c.Take(id, before.Ticket, Place{}); err == nil {
+		t.Fatal("taken, and not on file")
+	}
+	if got, err := c.Get(id); err != nil || *got != before {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := c.Take(id, before.Ticket, Place{}); err != nil {
+		t.Errorf("nobody can claim it any more: %v", err)
+	}
+	// What a killed writer left is overwritten.
+	must(t, os.WriteFile(tmp, []byte(`{"identity":{"Integra`), 0o600))
+	if got, err := c.Take(id, "", Place{Terminal: "%2"}); err != nil || got.Place.Terminal != "%2" {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
 func FuzzDecodeClaim(f *testing.F) {
 	f.Add([]byte(`{"identity":{"IntegrationID":"a","NativeID":"b"},"process":{"pid":1,"start":2},"session":1,"boot":"x","place":{},"epoch":1,"ticket":"t","reserved":true,"at":"2026-11-29T12:00:00Z"}`))
 	f.Add([]byte(`{"identity":{"IntegrationID":"a","NativeID":"b"},"process":{"pid":0,"start":0},"boot":"x","epoch":18446744073709551615,"ticket":"t","later":[1]}`))

@@ -157,7 +157,7 @@ func (o *Observer) elsewhere(c Claims, t *integrations.Template, id metadata.Ide
 		return false
 	}
 	for _, claim := range claims {
-		if !claim.Reserved && claim.Process == processOf(p) && claim.Identity.IntegrationID == id.IntegrationID && claim.Identity != id {
+		if !claim.Reserved && claim.Process == processOf(p) && claim.Identity != id {
 			return true
 		}
 	}

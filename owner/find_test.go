@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,6 +92,16 @@ func TestFindByArguments(t *testing.T) {
 	}
 	if got := observer(t).Find(c, tmpl, identity("onefile", idB), env); got.Kind != Registry || got.Process != rotated.Process {
 		t.Errorf("what it is in is %+v", got)
+	}
+	rotated.kill(t)
+	// A fork: the id in its arguments is what it was made from, its claim says what it is.
+	fork := enact(t, environ, []string{"onefile", "--resume", idA, "--fork-session", "--session-id", idB}, part{}, false)
+	if got := find(); got.Kind != Suspected {
+		t.Errorf("%+v", got)
+	}
+	owns(t, c, identity("onefile", idB), fork)
+	if got := find(); got.Kind != NotLive {
+		t.Errorf("what it was forked from is %+v", got)
 	}
 }
 
@@ -224,6 +235,25 @@ func TestReapRefusesWhatIsOnlySuspected(t *testing.T) {
 	if !proc.Alive(proc.ID(f.Process)) {
 		t.Error("it was ended")
 	}
+}
+
+// Find serves several workers at once; the race detector judges.
+func TestFindAtOnce(t *testing.T) {
+	_, environ, env := store(t)
+	c, tmpl := claims(t), pidFileAgent(t)
+	f := enact(t, environ, []string{"onefile", "--resume", idA}, part{}, false)
+	o := observer(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for _, id := range []string{idA, idB} {
+				o.Find(c, tmpl, identity("onefile", id), env)
+				o.Find(c, lockAgent(t), identity("locker", id), env)
+			}
+			o.Observe(tmpl, f.Process)
+		})
+	}
+	wg.Wait()
 }
 
 // One observer reads each registry once, however many identities are asked for.
