@@ -125,12 +125,17 @@ func look(ctx context.Context, r Request) (*view, error) {
 		l.observe()
 		l.decide()
 		err = l.write(ctx, n == attempts)
-		if err == nil {
-			l.conclude()
-			return l, nil
+		if errors.Is(err, host.ErrConflict) {
+			continue
 		}
-		if !errors.Is(err, host.ErrConflict) {
+		if err != nil {
 			return nil, fmt.Errorf("look at the workspace: %w", err)
 		}
+		l.conclude()
+		if l.Write {
+			l.claim(ctx)
+			l.renew(ctx)
+		}
+		return l, nil
 	}
 }

@@ -122,8 +122,7 @@ func (l *view) decide() {
 	}
 }
 
-// write puts proven changes back on the panes and rebuilds claims that were lost. ErrConflict
-// where a pane's record is not what the snapshot held: then the look starts again, and the last
+// write puts proven changes back on the panes. ErrConflict where a pane's record is not what the snapshot held: then the look starts again, and the last
 // attempt leaves such a pane alone.
 func (l *view) write(ctx context.Context, last bool) error {
 	if l.Write {
@@ -141,11 +140,6 @@ func (l *view) write(ctx context.Context, last bool) error {
 			p.refuse("it has %s open, which could not be recorded: %v", p.move, err)
 		}
 	}
-	if !l.Write {
-		return nil
-	}
-	l.claim(ctx)
-	l.renew(ctx)
 	return nil
 }
 
@@ -166,7 +160,7 @@ func (l *view) apply(ctx context.Context, p *pane) error {
 	facts := p.Facts
 	facts.PluginID, facts.IntegrationID = rec.PluginID, rec.IntegrationID
 	facts.OwnerPID, facts.OwnerStart = p.root.PID, p.root.Start
-	facts.ConfirmedAt, facts.Unconfirmed = l.now, ""
+	facts.ConfirmedAt, facts.Unconfirmed, facts.Durability = l.now, "", ""
 	changed := "adopted"
 	if p.Record != nil {
 		facts.Remember(p.Record.NativeID)
@@ -231,25 +225,28 @@ func (l *view) renew(ctx context.Context) {
 		switch {
 		case p.Changed != "":
 		case p.stale || p.keyed:
-			_ = l.store(ctx, p, p.Facts.Fitted())
-		case p.answer.Kind == owner.Confirmed && l.now.Sub(p.stored()) >= refresh:
-			if oldest == nil || p.stored().Before(oldest.stored()) {
+			_ = l.store(ctx, p, p.remembered().Fitted())
+		case p.Record == nil || p.State == Pending || p.State == Ended:
+		case p.Durability == Present && p.stored.Durability != Present,
+			p.answer.Kind == owner.Confirmed && l.now.Sub(p.stored.ConfirmedAt) >= refresh:
+			if oldest == nil || p.stored.ConfirmedAt.Before(oldest.stored.ConfirmedAt) {
 				oldest = p
 			}
 		}
 	}
 	if oldest != nil {
-		_ = l.store(ctx, oldest, oldest.Facts.Fitted())
+		_ = l.store(ctx, oldest, oldest.remembered().Fitted())
 	}
 }
 
-// stored is the confirmation that the pane itself remembers.
-func (p *pane) stored() time.Time {
-	facts, err := metadata.DecodeLaunchFacts(p.host.Meta[metadata.KeyAgentLaunch])
-	if err != nil {
-		return time.Time{}
+// remembered is what the pane is to know for later looks. That the conversation was there once
+// is remembered for good: a record whose file is lost later was not never prompted.
+func (p *pane) remembered() metadata.LaunchFacts {
+	facts := p.Facts
+	if p.Durability == Present {
+		facts.Durability = Present
 	}
-	return facts.ConfirmedAt
+	return facts
 }
 
 func (l *view) place(ctx context.Context, p *pane) owner.Place {

@@ -20,7 +20,7 @@ func (p *pane) read() {
 	}
 	if raw, ok := meta[metadata.KeyAgentLaunch]; ok {
 		if facts, err := metadata.DecodeLaunchFacts(raw); err == nil {
-			p.Facts = facts
+			p.Facts, p.stored = facts, facts
 		}
 	}
 	if raw, ok := meta[metadata.KeyAgent]; ok {
@@ -31,7 +31,7 @@ func (p *pane) read() {
 	p.State = p.state()
 	if p.State == Running && p.Facts.Pending {
 		// A placeholder became its agent: what its birth said is over.
-		p.Facts.Pending, p.Facts.Durability, p.stale = false, "", true
+		p.Facts.Pending, p.stale = false, true
 	}
 	if p.Record != nil && p.Facts.PaneKey == "" {
 		p.Facts = metadata.LaunchFacts{

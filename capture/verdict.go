@@ -54,29 +54,37 @@ func (l *view) supersede() {
 	}
 }
 
-// durability says whether the conversation is in its store, looked for as its owner would.
+// durability says whether the conversation is in its store, looked for as its owner would. One
+// that was seen there once counts as present where it is not found now: it is lost, and was not
+// never prompted.
 func (l *view) durability(p *pane) string {
-	if p.State == Pending && p.Facts.Durability != "" {
-		return p.Facts.Durability
+	known := p.Facts.Durability
+	if p.State == Pending && known != "" {
+		return known
+	}
+	if known != Present {
+		known = Unknown
 	}
 	if p.ownErr != nil || p.State == Replaced {
-		return Unknown
+		return known
 	}
 	t := p.own.Template
 	if t.Transcript == nil || t.CheckID(p.Record.NativeID) != nil {
-		return Unknown
+		return known
 	}
 	env, ok := l.environment(p, t)
 	if !ok {
-		return Unknown
+		return known
 	}
 	switch l.proofs.probe(t, p.Record.NativeID, env) {
 	case owner.Present:
 		return Present
 	case owner.Absent:
-		return NeverPrompted
+		if known == Unknown {
+			return NeverPrompted
+		}
 	}
-	return Unknown
+	return known
 }
 
 // environment is the owner's; where the process is gone, the caller's, if that names the same

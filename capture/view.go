@@ -35,7 +35,8 @@ type window struct {
 // pane is one pane on the way to its verdict.
 type pane struct {
 	Pane
-	host *host.Pane
+	host   *host.Pane
+	stored metadata.LaunchFacts // as the pane holds them
 
 	own    plugin.Owner
 	ownErr error

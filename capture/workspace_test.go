@@ -315,3 +315,27 @@ func TestClaimsAreRebuiltForWhatRuns(t *testing.T) {
 		t.Error("what does not run was claimed")
 	}
 }
+
+// What was there once was not never prompted: a lost file is a lost conversation, and no leave to
+// begin another one under its id.
+func TestALostConversationWasNotNeverPrompted(t *testing.T) {
+	r := newRig(t)
+	p := r.session("work", agent(idA))[0]
+	r.gone[idA] = true
+	if got := r.look()[p].Durability; got != NeverPrompted {
+		t.Errorf("before its first prompt: %s", got)
+	}
+	delete(r.gone, idA)
+	r.look()
+	r.gone[idA] = true
+	for range 2 {
+		if got := r.look()[p].Durability; got != Present {
+			t.Errorf("after it was lost: %s", got)
+		}
+	}
+	r.proves(p, idB)
+	r.gone[idB] = true
+	if got := r.look()[p]; got.Changed == "" || got.Durability != NeverPrompted {
+		t.Errorf("of the next conversation: %+v", got)
+	}
+}

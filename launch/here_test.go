@@ -85,10 +85,14 @@ func TestHereUndoes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			terminal := r.session("work")
-			r.e.exec = func(host.Start, []string, string) error { return errExec }
+			ran := false
+			r.e.exec = func(host.Start, []string, string) error { ran = true; return errExec }
 			c.set(r)
 			if _, err := r.here(r.request("demo"), terminal); err == nil {
 				t.Fatal("no error")
+			}
+			if ran != (c.name == "the agent is no program") {
+				t.Errorf("the agent was started: %v", ran)
 			}
 			p := r.panes()[terminal.ID]
 			if len(p.Meta) != 0 && c.name != "the host stores something else" {
