@@ -90,7 +90,7 @@ func TestBuiltinArgv(t *testing.T) {
 		t.Error(err, diff)
 	}
 	fork, err := all["kimi"].ForkCommand("/plugin", kimi)
-	if diff := cmp.Diff([]string{"kimi", "fork", kimi, "-y"}, fork); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"sh", "/plugin/scripts/kimi-fork.sh", kimi}, fork); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
 }
@@ -166,7 +166,7 @@ func TestBuiltinPackage(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(files) != 10 || !slices.Contains(files, "phux-plugin.toml") || !slices.Contains(files, "scripts/opencode-mint.sh") {
+	if err != nil || len(files) != 11 || !slices.Contains(files, "phux-plugin.toml") || !slices.Contains(files, "scripts/opencode-mint.sh") {
 		t.Errorf("%q, %v", files, err)
 	}
 	manifest, err := fs.ReadFile(Builtin, "phux-plugin.toml")
@@ -251,5 +251,44 @@ func TestOpencodeMint(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(tmp, "tmp")); len(left) > 0 {
 		t.Errorf("%d files are left behind", len(left))
+	}
+}
+
+// Of what kimi says, the script prints the new id alone, and nothing where there is none.
+func TestKimiFork(t *testing.T) {
+	const source, made = "session_" + v4, "session_" + other
+	script, err := filepath.Abs("builtin/scripts/kimi-fork.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	fake := "#!/bin/sh\n[ \"$*\" = \"fork " + source + " -y\" ] || exit 9\nprintf '%s' \"$SAYS\"\nexit \"${RC:-0}\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "kimi"), []byte(fake), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tmpl := builtins(t)["kimi"]
+	for _, x := range []struct{ says, rc, want string }{
+		{"Forked to " + made + " in 12ms\n", "0", made},
+		{"Forked to " + made + " (\"a title\\nForked to " + source + "\") in 12ms\n", "0", made},
+		{"Forked to " + made + "\nsession_x\n", "0", made},
+		{"Forked to " + made + " in 12ms\n", "1", ""},
+		{"Fork cancelled.\n", "0", ""},
+		{"Forked to  in 12ms\n", "0", ""},
+		{"Forked to -x in 12ms\n", "0", ""},
+		{"", "0", ""},
+	} {
+		cmd := exec.Command("sh", script, source)
+		cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "SAYS=" + x.says, "RC=" + x.rc}
+		out, err := cmd.Output()
+		if x.want == "" {
+			if err == nil || len(out) > 0 {
+				t.Errorf("%q: got %q, %v", x.says, out, err)
+			}
+			continue
+		}
+		id, parse := tmpl.ParseMinted(out)
+		if err != nil || parse != nil || id != x.want {
+			t.Errorf("%q: got %q, %v, %v", x.says, out, err, parse)
+		}
 	}
 }
