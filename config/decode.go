@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
@@ -145,7 +146,7 @@ func (s source) parse(v any) ([]toml.Key, error) {
 	}
 	// A value of the wrong type: the library names the line and the key in its text.
 	e := &FileError{File: s.file, Text: err.Error()}
-	if m := badType.FindStringSubmatch(err.Error()); m != nil {
+	if m := badType().FindStringSubmatch(err.Error()); m != nil {
 		fmt.Sscanf(m[1], "%d", &e.Line)
 		e.Text = fmt.Sprintf("%s: %s", m[2], strings.NewReplacer(
 			"incompatible types: TOML value has type", "this is a", "; destination has type", ", but what is wanted is a",
@@ -158,7 +159,10 @@ func (s source) parse(v any) ([]toml.Key, error) {
 	return nil, e
 }
 
-var badType = regexp.MustCompile(`^toml: line (\d+) \(last key "(.*)"\): (?:toml: )?(.*)$`)
+// Compiled when first wanted: every verb loads a configuration, few have anything to match.
+var badType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^toml: line (\d+) \(last key "(.*)"\): (?:toml: )?(.*)$`)
+})
 
 // The keys of config.toml; "*" stands for a name of the user's.
 var known = map[string][]string{
@@ -229,10 +233,20 @@ type profileForm struct {
 	Env  map[string]string `toml:"env"`
 }
 
-var (
-	envName     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	identityEnv = regexp.MustCompile(`^PHUX_.*_SESSION_ID$`)
-)
+func isEnvName(s string) bool {
+	for i, r := range s {
+		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// carriesIdentity reports whether a variable of that name is one that agents take an identity
+// from; pane-exec strips every one of them.
+func carriesIdentity(s string) bool {
+	return strings.HasPrefix(s, "PHUX_") && strings.HasSuffix(s, "_SESSION_ID")
+}
 
 // Bounds on what a profile may hold.
 const (
@@ -313,9 +327,9 @@ func (s source) profiles(from map[string]map[string]profileForm, c *Config) erro
 			for _, n := range slices.Sorted(maps.Keys(p.Env)) {
 				at := append(slices.Clone(key), "env", n)
 				switch {
-				case !envName.MatchString(n):
+				case !isEnvName(n):
 					return s.fail(at, "write letters, digits and _", "%q is not a name of an environment variable", n)
-				case identityEnv.MatchString(n):
+				case carriesIdentity(n):
 					return s.fail(at, "use phux-agent launch --resume ID", "%s carries an identity, and a profile may not", n)
 				case strings.ContainsRune(p.Env[n], 0):
 					return s.fail(at, "", "the value of %s holds a NUL", n)

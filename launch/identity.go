@@ -73,7 +73,7 @@ func (p *preparation) resume(raw string) (string, error) {
 		p.note("who runs %s could only be asked of the claims: %v", who, err)
 	}
 	if live.Kind != owner.NotLive {
-		return "", fmt.Errorf("resume %q: %w", who, &owner.LiveError{Live: live})
+		return "", fmt.Errorf("resume %q: %w", who, &owner.LiveError{Identity: who, Live: live})
 	}
 	presence, detail := owner.Probe(p.t, id, p.env.get)
 	switch {
@@ -123,7 +123,7 @@ func (p *preparation) minted(ctx context.Context) (string, error) {
 	}
 	who := metadata.Identity{IntegrationID: p.t.ID, NativeID: id}
 	if live, err := p.e.liveness(p.t, who, p.env.get); err == nil && live.Kind != owner.NotLive {
-		return "", fmt.Errorf("create %q: %w", who, &owner.LiveError{Live: live})
+		return "", fmt.Errorf("create %q: %w", who, &owner.LiveError{Identity: who, Live: live})
 	}
 	p.d.expect, _ = owner.Probe(p.t, id, p.env.get)
 	return id, nil

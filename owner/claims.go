@@ -410,7 +410,7 @@ func refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
 			if err != nil || processOf(i) == p || i.Dead() || !carries(args, id.NativeID) || bystander(i, args) {
 				continue
 			}
-			return &LiveError{describe(Live{Kind: Suspected, Note: damaged.Error()}, i, args)}
+			return &LiveError{Identity: id, Live: describe(Live{Kind: Suspected, Note: damaged.Error()}, i, args)}
 		}
 		return nil
 	}
@@ -423,7 +423,7 @@ func refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
 			return nil // it asks itself
 		}
 		args, _ := proc.Cmdline(info.PID)
-		return &LiveError{describe(Live{Kind: kindOf(*old, info), Place: old.Place}, info, args)}
+		return &LiveError{Identity: id, Live: describe(Live{Kind: kindOf(*old, info), Place: old.Place}, info, args)}
 	}
 	if err != nil && !errors.Is(err, proc.ErrGone) {
 		return err
@@ -440,7 +440,7 @@ func refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
 			continue
 		}
 		args, _ := proc.Cmdline(i.PID)
-		return &LiveError{describe(Live{Kind: Orphan, Place: old.Place}, i, args)}
+		return &LiveError{Identity: id, Live: describe(Live{Kind: Orphan, Place: old.Place}, i, args)}
 	}
 	return nil
 }

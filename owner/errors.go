@@ -3,6 +3,8 @@ package owner
 import (
 	"errors"
 	"fmt"
+
+	"github.com/phux-agent/phux-agent/metadata"
 )
 
 var (
@@ -21,7 +23,10 @@ var (
 )
 
 // LiveError says who owns it.
-type LiveError struct{ Live Live }
+type LiveError struct {
+	Identity metadata.Identity
+	Live     Live
+}
 
 func (e *LiveError) Error() string { return "the identity is live: " + e.Live.String() }
 func (e *LiveError) Unwrap() error { return ErrLive }

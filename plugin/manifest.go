@@ -3,7 +3,6 @@ package plugin
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,7 +34,11 @@ var manifestKeys = []string{
 	"actions", "events", "panes", "links", "workspaces", "widgets",
 }
 
-var pluginID = regexp.MustCompile(`^[A-Za-z0-9_:.-]+$`)
+func isPluginID(s string) bool {
+	return s != "" && len(s) <= maxID && strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_:.-", r)
+	}) < 0
+}
 
 // ParseManifest reads phux-plugin.toml. file names it in errors, which carry a line where there
 // is one. id, name and version are required; keys that phux does not know are warnings.
@@ -76,7 +79,7 @@ func ParseManifest(file string, data []byte) (Manifest, []string, error) {
 			return fail("%s must be a string", f.key)
 		}
 	}
-	if len(m.ID) > maxID || !pluginID.MatchString(m.ID) {
+	if !isPluginID(m.ID) {
 		return fail("id %q: write at most %d of the characters A-Z a-z 0-9 _ : . -", m.ID, maxID)
 	}
 	var warnings []string

@@ -31,6 +31,10 @@ type app struct {
 	hostKind               string
 	json                   bool
 
+	// payloads is, in a pane, the directory below the runtime directory of whoever made it: a
+	// server may have been started with another environment, and claims must be in one place.
+	payloads string
+
 	found *dirs.Dirs
 	conf  *config.Config
 }
@@ -54,6 +58,9 @@ func (a *app) dirs() (dirs.Dirs, error) {
 		d, err := dirs.Find(a.getenv)
 		if err != nil {
 			return dirs.Dirs{}, err
+		}
+		if base := filepath.Dir(a.payloads); strings.HasPrefix(filepath.Base(base), "phux-agent") && dirs.IsPrivate(base) {
+			d.Runtime = base
 		}
 		a.found = &d
 	}

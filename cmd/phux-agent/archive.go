@@ -110,7 +110,7 @@ func (a *app) archiveList(cmd *cobra.Command) error {
 	}
 	entries, err := st.List()
 	if err != nil {
-		return fmt.Errorf("list generations: %w", err)
+		return err
 	}
 	if a.json {
 		doc := struct {
@@ -246,7 +246,7 @@ func (a *app) archiveVerify(cmd *cobra.Command, files []string) error {
 	if len(files) == 0 {
 		entries, err := st.List()
 		if err != nil {
-			return fmt.Errorf("list generations: %w", err)
+			return err
 		}
 		for _, e := range entries {
 			v := verdict{Path: e.Path, Sound: e.Err == nil && e.State != archive.Corrupt, Own: true}
@@ -315,7 +315,7 @@ func (a *app) archiveRemove(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	if err := st.Remove(n); err != nil {
-		return fmt.Errorf("remove generation %d: %w", n, err)
+		return err
 	}
 	return a.doneDocument("removed", "generation "+arg)
 }
@@ -329,7 +329,7 @@ func (a *app) archiveForget(cmd *cobra.Command, session string) error {
 		return err
 	}
 	if err := st.Forget(session); err != nil {
-		return fmt.Errorf("forget session %q: %w", session, err)
+		return err
 	}
 	return a.doneDocument("forgotten", session)
 }

@@ -255,7 +255,7 @@ func trustHint(e *plugin.TrustError) string {
 
 func liveHint(e *owner.LiveError) string {
 	if e.Live.Kind == owner.Orphan {
-		return "phux-agent reap INTEGRATION/ID ends what is left of it"
+		return fmt.Sprintf("phux-agent reap %s ends what is left of it", shellQuote(e.Identity.String()))
 	}
 	if e.Live.Process.PID > 0 {
 		return fmt.Sprintf("it runs as pid %d; phux-agent ps says where", e.Live.Process.PID)

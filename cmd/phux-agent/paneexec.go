@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -27,7 +28,7 @@ func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
 		return failed
 	}
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout}
+	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout, payloads: payloads(args)}
 	revive := func(ctx context.Context) (host.Start, error) { return a.revive(ctx, seat) }
 	var held *launch.Held
 	err = launch.Become(context.Background(), seat, environ, revive, stdin, stdout)
@@ -39,6 +40,14 @@ func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
 	}
 	fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
 	return failed
+}
+
+// payloads is the directory that the pane's words name, where its payload was.
+func payloads(args []string) string {
+	if n := len(args); n > 0 && filepath.IsAbs(args[n-1]) {
+		return args[n-1]
+	}
+	return ""
 }
 
 // revive answers what the pane's record resolves to now: a respawned pane, and Enter in a

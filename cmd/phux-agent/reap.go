@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +50,7 @@ func (a *app) reap(cmd *cobra.Command, arg string, grace time.Duration) error {
 	}
 	ended, err := o.Reap(cmd.Context(), claims, own.Template, id, grace)
 	if err != nil {
-		return fmt.Errorf("reap %s: %w", id, err)
+		return err
 	}
 	if a.json {
 		return writeDocument(a.stdout, struct {

@@ -270,7 +270,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 		instance = capture.InstanceDigest(h.info.Instance)
 	}
 	if err := store.DeclineWaiting(c.Generation, instance); err != nil {
-		return fmt.Errorf("decline generation %d: %w", c.Generation, err)
+		return err
 	}
 	if a.json {
 		return writeDocument(a.stdout, struct {

@@ -232,7 +232,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 		d.saved.State = archive.Good
 	}
 	if err != nil {
-		return nil, fmt.Errorf("save: %w", err)
+		return nil, err
 	}
 	return d, nil
 }

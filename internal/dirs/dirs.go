@@ -73,6 +73,16 @@ func ours(base string, uid int) bool {
 	return ok && int(st.Uid) == uid
 }
 
+// IsPrivate reports whether path is a directory that is ours alone already.
+func IsPrivate(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
 // ForeignError says that a private directory is not ours alone.
 type ForeignError struct {
 	Path string
