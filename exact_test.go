@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/phux-agent/phux-agent/internal/fakeagent"
 )
 
@@ -172,6 +173,9 @@ func TestExact(t *testing.T) {
 			panes[id] = p
 		}
 		s.account(panes)
+		// What a pane holds after a /clear is proven by looking while its agent lives; without
+		// that, a respawn could only bring back what was proven last.
+		s.must(s.work, "ps")
 		s.shuffle(rng, panes)
 		before := s.layout()
 		s.must(s.work, "save")
@@ -184,7 +188,7 @@ func TestExact(t *testing.T) {
 		}
 		s.must(s.work, "restore")
 		if after := s.layout(); after != before {
-			t.Errorf("generation %d: layout\nbefore:\n%s\nafter:\n%s", generation, before, after)
+			t.Errorf("generation %d: layout (-before +after):\n%s", generation, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 		}
 		var got []string
 		await(s, "sixteen agents", func() (bool, string) {
@@ -269,10 +273,11 @@ func (s *stage) relearn(panes map[string]launched, want []string) map[string]lau
 	return out
 }
 
-// layout is everything of the workspace that a person sees, ids and process ids aside.
+// layout is everything of the workspace that a person sees, ids and process ids aside. A name
+// that tmux makes up follows the program in the pane half a second late, so it says only that.
 func (s *stage) layout() string {
 	s.Helper()
-	windows := s.tmux("list-windows", "-a", "-F", "#{session_name}:#{window_index} #{window_name} active=#{window_active} zoom=#{window_zoomed_flag} #{window_width}x#{window_height}")
+	windows := s.tmux("list-windows", "-a", "-F", "#{session_name}:#{window_index} #{?#{automatic-rename},(automatic),#{window_name}} active=#{window_active} zoom=#{window_zoomed_flag} #{window_width}x#{window_height}")
 	cells := s.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index} #{pane_left},#{pane_top} #{pane_width}x#{pane_height} active=#{pane_active}")
 	return windows + "\n" + cells
 }
@@ -296,7 +301,7 @@ func (s *stage) shuffle(rng *rand.Rand, panes map[string]launched) {
 		}
 	}
 	s.tmux("move-window", "-r", "-t", "=work0:")
-	s.tmux("rename-window", "-t", "=work1:", fmt.Sprintf("w%d #{pid} $(x); ünï", rng.IntN(100)))
+	s.tmux("rename-window", "-t", "=work1:", fmt.Sprintf("w%d ##{pid} $(x); ünï", rng.IntN(100)))
 	if z := pick(); true {
 		s.tmux("resize-pane", "-Z", "-t", z)
 		s.tmux("select-pane", "-t", z)
@@ -316,7 +321,7 @@ func (s *stage) shuffle(rng *rand.Rand, panes map[string]launched) {
 					}
 				}
 				out, _ := tmuxOut(s, "capture-pane", "-p", "-t", id)
-				return false, out
+				return false, fmt.Sprintf("pane %s of %+v\n%s\nsince then: %+v", id, p, strings.TrimSpace(out), after[len(before):])
 			})
 			break
 		}
