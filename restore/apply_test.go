@@ -489,13 +489,13 @@ func TestWatch(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t)
+			s, watched := newStage(t), 0
 			s.during = func() { c.during(s) }
 			if c.name == "is late" {
 				// Its agent waits from the beginning on.
-				inner, n := s.e.Watch, 0
+				inner := s.e.Watch
 				s.e.Watch = func(ctx context.Context, pids []int, settle time.Duration) error {
-					if n++; n == 2 {
+					if watched++; watched == 2 {
 						do(s, func(t host.Terminal) error { return s.h.Edit(t, func(p *host.Pane) { p.Waiting = false }) })
 					}
 					return inner(ctx, pids, settle)
@@ -503,6 +503,9 @@ func TestWatch(t *testing.T) {
 			}
 			r := s.apply()
 			p := r.Sessions[0].Panes[0]
+			if c.name == "is late" && watched != 2 {
+				t.Errorf("said after %d looks, want 2", watched)
+			}
 			if result(p) != c.want {
 				t.Fatalf("%s (%s), want %s", result(p), p.Reason, c.want)
 			}
@@ -554,11 +557,11 @@ func TestPaneKeysAreNotShared(t *testing.T) {
 	b.Agent.Key = "an evil key\n"
 	s.add("other", a, b)
 	s.apply()
-	s.add("third", s.pane("claude-code", "44444444-4444-4444-8444-444444444444"))
+	s.add("third", s.pane("claude-code", id4))
 	s.see()
 	s.apply()
 	seen := map[string]bool{}
-	for _, id := range []string{id1, id2, id3, "44444444-4444-4444-8444-444444444444"} {
+	for _, id := range []string{id1, id2, id3, id4} {
 		f, err := metadata.DecodeLaunchFacts(s.paneOf(id).Meta[metadata.KeyAgentLaunch])
 		if err != nil || seen[f.PaneKey] {
 			t.Errorf("%s: %+v, %v", id, f, err)

@@ -186,8 +186,8 @@ func TestGather(t *testing.T) {
 	m := newMachine(t)
 	m.write(".fake/"+id1+".jsonl", "{}\n")
 	src := m.source(
-		m.pane(id1, ""), m.pane(id2, ""), m.pane(id3, "other"), m.pane("44444444-4444-4444-8444-444444444444", "bad"),
-		m.pane("55555555-5555-4555-8555-555555555555", "gone"), archive.Pane{Cwd: filepath.Join(m.dir, "gone")},
+		m.pane(id1, ""), m.pane(id2, ""), m.pane(id3, "other"), m.pane(id4, "bad"),
+		m.pane(id5, "gone"), archive.Pane{Cwd: filepath.Join(m.dir, "gone")},
 	)
 	src.Archive.Sessions[0].Windows[0].Panes[1].Agent.Durability = "never-prompted"
 	m.write(".fake/settings.json", `{"keep": true}`)

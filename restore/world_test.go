@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
@@ -108,12 +110,9 @@ func parse(t testing.TB, text string) *integrations.Template {
 	return tpl
 }
 
-// Ids of the tests' conversations.
-const (
-	id1 = "11111111-1111-4111-8111-111111111111"
-	id2 = "22222222-2222-4222-8222-222222222222"
-	id3 = "33333333-3333-4333-8333-333333333333"
-)
+// Ids of the tests' conversations: of this run alone, for whoever has one among his arguments is
+// suspected to run it, whatever test he belongs to.
+var id1, id2, id3, id4, id5 = uuid.NewString(), uuid.NewString(), uuid.NewString(), uuid.NewString(), uuid.NewString()
 
 const testKey = "abcdefghijklmnopqrstuvwxyz"
 
