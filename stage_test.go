@@ -1,7 +1,7 @@
 package phuxagent_test
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,25 +84,24 @@ func fakePID(pid int, name string) bool {
 }
 
 func readLog(path string) ([]fakeagent.Event, error) {
-	f, err := os.Open(path)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	// A reader may see a line before its end is written: what follows the last newline waits.
+	whole := b[:bytes.LastIndexByte(b, '\n')+1]
 	var events []fakeagent.Event
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for line := range bytes.Lines(whole) {
 		var e fakeagent.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
 		events = append(events, e)
 	}
-	return events, lines.Err()
+	return events, nil
 }
 
 func tmuxOut(sc scene, args ...string) (string, error) {
