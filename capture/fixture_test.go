@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -58,12 +59,12 @@ var when = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // rig is a workspace in memory, whose processes are real ones that sleep, and whose proofs are
 // what a test says.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	host    *memory.Host
 	req     Request
 	answers map[int]owner.Answer // by pid
 	gone    map[string]bool      // ids whose conversation is absent
-	probed  []string
+	mu      sync.Mutex
 	seen    int // observations
 	env     map[string]string
 }
@@ -72,6 +73,8 @@ func (r *rig) process(pid int) (owner.Process, bool) { return newMachine().proce
 func (r *rig) alive(p owner.Process) bool            { return newMachine().alive(p) }
 
 func (r *rig) observe(t *integrations.Template, root owner.Process) owner.Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.seen++
 	if a, ok := r.answers[root.PID]; ok {
 		return a
@@ -87,14 +90,13 @@ func (r *rig) environ(p owner.Process) (integrations.Env, error) {
 }
 
 func (r *rig) probe(_ *integrations.Template, id string, _ integrations.Env) owner.Presence {
-	r.probed = append(r.probed, id)
 	if r.gone[id] {
 		return owner.Absent
 	}
 	return owner.Present
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	base := t.TempDir()
 	dir := filepath.Join(base, "plugin")
@@ -267,7 +269,7 @@ func (r *rig) claimed(id string) *owner.Claim {
 	return nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

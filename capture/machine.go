@@ -3,13 +3,16 @@ package capture
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/owner"
 )
 
-// proofs is what a capture may ask the machine. It is asked only about agents' panes.
+// proofs is what a capture may ask the machine. It is asked only about agents' panes, of several
+// at once.
 type proofs interface {
 	// process names the process that has the pid now.
 	process(pid int) (owner.Process, bool)
@@ -22,13 +25,28 @@ type proofs interface {
 
 // machine asks this machine. The process table is read once, and only where a template needs it.
 type machine struct {
-	observer *owner.Observer
-	err      error
+	table func() (*owner.Observer, error)
+	read  atomic.Pointer[owner.Observer] // what table returned, once it did
 }
 
-func newMachine() *machine { return &machine{} }
+func newMachine() *machine {
+	m := &machine{}
+	m.table = sync.OnceValues(func() (*owner.Observer, error) {
+		o, err := owner.NewObserver()
+		if err == nil {
+			m.read.Store(o)
+		}
+		return o, err
+	})
+	return m
+}
 
 func (m *machine) process(pid int) (owner.Process, bool) {
+	if o := m.read.Load(); o != nil {
+		if p, ok := o.Process(pid); ok {
+			return p, true
+		}
+	}
 	i, err := proc.Stat(pid)
 	if err != nil || i.Dead() {
 		return owner.Process{}, false
@@ -37,20 +55,19 @@ func (m *machine) process(pid int) (owner.Process, bool) {
 }
 
 func (m *machine) alive(p owner.Process) bool {
-	return proc.Alive(proc.ID{PID: p.PID, Start: p.Start})
+	now, ok := m.process(p.PID)
+	return ok && now == p
 }
 
 func (m *machine) observe(t *integrations.Template, root owner.Process) owner.Answer {
 	if !provable(t) {
 		return owner.Answer{Kind: owner.Unknown, Reason: fmt.Sprintf("nothing that %s keeps proves which conversation it has open", t.ID)}
 	}
-	if m.observer == nil && m.err == nil {
-		m.observer, m.err = owner.NewObserver()
+	o, err := m.table()
+	if err != nil {
+		return owner.Answer{Kind: owner.Unknown, Reason: err.Error()}
 	}
-	if m.err != nil {
-		return owner.Answer{Kind: owner.Unknown, Reason: m.err.Error()}
-	}
-	return m.observer.Observe(t, root)
+	return o.Observe(t, root)
 }
 
 // provable reports a template with an observer that can be read at any time; a hook speaks only
@@ -65,6 +82,9 @@ func provable(t *integrations.Template) bool {
 }
 
 func (m *machine) environ(p owner.Process) (integrations.Env, error) {
+	if o := m.read.Load(); o != nil {
+		return o.Environ(p)
+	}
 	list, err := proc.Environ(p.PID)
 	if err != nil {
 		return nil, err

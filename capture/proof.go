@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -15,27 +18,28 @@ import (
 // pane a look: the archive has each confirmation anyway, so a save does not pay for more.
 const refresh = 10 * time.Minute
 
-// observe collects, for each pane whose agent runs, what is proven of it. Nothing is decided.
+// observe collects what each pane holds and, where its agent runs, what is proven of it. Nothing
+// is decided.
 func (l *view) observe() {
-	for _, p := range l.panes {
+	l.each(func(p *pane) {
 		if len(p.host.Meta) == 0 {
 			p.State = plainState(p.host.Command)
-			continue
+			return
 		}
 		p.read()
 		if !p.ours() || p.Err != nil {
-			continue
+			return
 		}
 		integration, pluginID := p.Facts.IntegrationID, p.Facts.PluginID
 		if p.Record != nil {
 			integration, pluginID = p.Record.IntegrationID, p.Record.PluginID
 		}
 		if integration == "" {
-			continue
+			return
 		}
 		p.own, p.ownErr = l.resolve(integration, pluginID)
 		if p.State != Running {
-			continue
+			return
 		}
 		p.root, p.alive = l.root(p)
 		switch {
@@ -48,7 +52,29 @@ func (l *view) observe() {
 			p.answer = l.proofs.observe(p.own.Template, p.root)
 			p.judge()
 		}
+	})
+}
+
+// each does something with every pane, with as many at once as there are processors: most of it
+// waits for the kernel.
+func (l *view) each(do func(*pane)) {
+	workers := min(runtime.GOMAXPROCS(0), len(l.panes)/8)
+	if workers < 2 {
+		for _, p := range l.panes {
+			do(p)
+		}
+		return
 	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(l.panes); i = next.Add(1) - 1 {
+				do(l.panes[i])
+			}
+		})
+	}
+	all.Wait()
 }
 
 // root is the process that the pane's agent is: as the facts know it, else what the host started.

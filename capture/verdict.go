@@ -14,9 +14,9 @@ import (
 // the conversation exists, and whether the pane will come back.
 func (l *view) conclude() {
 	l.supersede()
-	for _, p := range l.panes {
+	l.each(func(p *pane) {
 		if !p.ours() {
-			continue
+			return
 		}
 		if p.State == Running && p.answer.Kind == owner.Unknown {
 			p.Facts.Unconfirmed = p.answer.Reason
@@ -25,7 +25,7 @@ func (l *view) conclude() {
 			p.Durability = l.durability(p)
 		}
 		p.Restorable, p.Reason = l.restorable(p)
-	}
+	})
 }
 
 // supersede drops the record of a pane whose agent is over where another pane holds the same

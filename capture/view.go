@@ -3,6 +3,7 @@ package capture
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -18,6 +19,7 @@ type view struct {
 	workspace *host.Workspace
 	sessions  []session
 	panes     []*pane // all of them, in order
+	mu        sync.Mutex
 	owners    map[ownerKey]resolved
 	info      *host.Info
 }
@@ -131,6 +133,8 @@ type resolved struct {
 
 // resolve asks the registry once for each integration.
 func (l *view) resolve(integration, pluginID string) (plugin.Owner, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	key := ownerKey{integration, pluginID}
 	r, ok := l.owners[key]
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/metadata"
 )
 
@@ -43,4 +44,23 @@ func (c Claims) Filed() (func(metadata.Identity) bool, error) {
 		}
 	}
 	return func(id metadata.Identity) bool { return filed[fileName(id)] }, nil
+}
+
+// Process names the process that has a pid, as the table had it.
+func (o *Observer) Process(pid int) (Process, bool) {
+	i, ok := o.table.Get(pid)
+	if !ok || i.Dead() {
+		return Process{}, false
+	}
+	return Process{PID: i.PID, Start: i.Start}, true
+}
+
+// Environ looks names up in the environment that a process was started with, as Observe does. It
+// is read once.
+func (o *Observer) Environ(p Process) (integrations.Env, error) {
+	e := o.env(p.PID)
+	if e.err != nil {
+		return nil, e.err
+	}
+	return func(name string) (string, bool) { v, ok := e.vars[name]; return v, ok }, nil
 }
