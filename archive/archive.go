@@ -47,7 +47,15 @@ type Archive struct {
 	Held          *Held     `json:"held,omitempty"`    // why it is not to be used unasked; nil when good
 	Content       string    `json:"content,omitzero"`  // digest of what it says but for times, number and prev: a hint
 	Distinct      string    `json:"distinct,omitzero"` // digest of what tells it from another for pruning: a hint
+	Counts        *Counts   `json:"counts,omitempty"`  // of what is in it: a hint
 	Sessions      []Session `json:"sessions"`
+}
+
+// Counts lets a save pass over the sessions of the one before it.
+type Counts struct {
+	Live    int `json:"live"`    // records, as Archive.Records counts them
+	Pending int `json:"pending"` // "
+	Carried int `json:"carried"` // pending sessions
 }
 
 // Host is where an archive was saved.
@@ -218,7 +226,19 @@ func (a *Archive) Records() (live, pending int) {
 	return live, pending
 }
 
-// held is one record and whether it waits.
+// counts counts.
+func (a *Archive) counts() *Counts {
+	c := &Counts{}
+	c.Live, c.Pending = a.Records()
+	for i := range a.Sessions {
+		if a.Sessions[i].Pending != nil {
+			c.Carried++
+		}
+	}
+	return c
+}
+
+// heldRecord is one record and whether it waits.
 type heldRecord struct {
 	id      metadata.Identity
 	pending bool

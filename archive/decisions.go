@@ -173,7 +173,7 @@ func (s Store) DeclineWaiting(n uint64, instance string) error {
 // while it lives.
 func (s Store) Forget(session string) error {
 	return s.decide("forget", func(l *listing) error {
-		h := s.history(l, s.Machine)
+		h := s.history(l, &Host{Machine: s.Machine, Instance: noInstance})
 		sources := h.held
 		if h.good != nil {
 			sources = append([]Entry{*h.good}, sources...)
@@ -199,6 +199,9 @@ func (s Store) Forget(session string) error {
 		return fmt.Errorf("%q: %w", session, ErrNoSession)
 	})
 }
+
+// noInstance is the instance of no host life.
+const noInstance = "\x00"
 
 // at is a generation that can be read.
 func (s Store) at(l *listing, n uint64) (Entry, error) {

@@ -361,6 +361,8 @@ func (r *reader) archive() (*Archive, error) {
 			return r.digest(&a.Content)
 		case "distinct":
 			return r.digest(&a.Distinct)
+		case "counts":
+			return r.counts(&a.Counts)
 		case "sessions":
 			if r.headOnly {
 				return errStop
@@ -434,6 +436,27 @@ func (r *reader) held(to **Held) error {
 		return r.fail("state is missing")
 	}
 	return err
+}
+
+func (r *reader) counts(to **Counts) error {
+	if null, err := r.null(); null || err != nil {
+		return err
+	}
+	c := &Counts{}
+	*to = c
+	return r.object(func(name string) (err error) {
+		switch name {
+		case "live":
+			c.Live, err = r.integer(0, math.MaxInt32)
+		case "pending":
+			c.Pending, err = r.integer(0, math.MaxInt32)
+		case "carried":
+			c.Carried, err = r.integer(0, math.MaxInt32)
+		default:
+			return r.skip()
+		}
+		return err
+	})
 }
 
 func (r *reader) sessions(a *Archive) error {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -87,13 +88,14 @@ type listing struct {
 	s        Store
 }
 
-// last is a hint about the last save, kept beside the generations and written without waiting
-// for the disk. Nothing follows it: a number that it names may be gone. It lets a number never be
+// last is a hint about the last save, kept beside the generations and written in place, without
+// waiting for the disk: it may be old, torn or gone. Nothing follows it: a number that it names may be gone. It lets a number never be
 // used again, a writer that is behind be found, and a loss be said.
 type last struct {
 	Generation uint64    `json:"generation"`
 	Saves      uint64    `json:"saves"`
 	At         time.Time `json:"at"`
+	Digest     string    `json:"digest,omitzero"`  // of the newest generation's file, as it was written or read whole
 	Removed    bool      `json:"removed,omitzero"` // the newest one was removed on purpose
 }
 
@@ -135,7 +137,7 @@ func (s Store) list() (*listing, error) {
 	}
 	slices.SortFunc(l.slots, func(a, b slot) int { return strings.Compare(a.file(), b.file()) })
 	slices.Sort(l.dismiss)
-	if b, err := s.readSmall(lastFile); err == nil {
+	if b, err := s.read(lastFile, lastSize); err == nil {
 		if json.Unmarshal(b, &l.last) != nil {
 			l.last = last{}
 		}
@@ -156,15 +158,31 @@ func (l *listing) top() uint64 { return max(l.highest, l.last.Generation) }
 func (l *listing) base() Base { return Base{l.top(), l.last.Saves} }
 
 // remember notes a save. It is a hint: that it could not be written is no failure of the save.
-func (s Store) remember(l *listing, n uint64, now time.Time) {
-	s.writeLast(last{Generation: max(n, l.last.Generation), Saves: l.last.Saves + 1, At: now, Removed: l.last.Removed && n < l.last.Generation})
+func (s Store) remember(l *listing, n uint64, digest string, now time.Time) {
+	v := last{Generation: n, Saves: l.last.Saves + 1, At: now, Digest: digest}
+	if n < l.last.Generation {
+		v.Generation, v.Digest, v.Removed = l.last.Generation, l.last.Digest, l.last.Removed
+	}
+	s.writeLast(v)
 }
+
+// lastSize is more than a hint can take: it is written over the old one in one piece.
+const lastSize = 512
 
 func (s Store) writeLast(v last) {
 	b, err := json.Marshal(v)
-	if err == nil {
-		_ = atomicfile.Writer{FS: s.fs, Hint: true}.Replace(filepath.Join(s.Dir, lastFile), append(b, '\n'))
+	if err != nil || len(b) >= lastSize {
+		return
 	}
+	f, err := s.openShared(lastFile)
+	if err != nil {
+		return
+	}
+	line := bytes.Repeat([]byte{' '}, lastSize)
+	line[lastSize-1] = '\n'
+	copy(line, b)
+	_, _ = f.WriteAt(line, 0)
+	_ = f.Close()
 }
 
 // sweep removes what killed writers left. Leftovers harm nobody: errors are for the next one.
@@ -256,22 +274,26 @@ func (s Store) head(sl slot) (*Archive, error) {
 
 // history is what a save must know of the generations before it, of its own machine.
 type history struct {
-	newest string  // digest of the newest file, whoever wrote it; empty where it cannot be read
-	broken bool    // the newest file cannot be read as a generation
-	last   *Entry  // the newest that can be read
-	good   *Entry  // the newest good one
-	held   []Entry // held ones above good that say something of it, newest first
+	newest   string  // digest of the newest file, whoever wrote it; empty where it cannot be read
+	broken   bool    // the newest file cannot be read as a generation
+	last     *Entry  // the newest that can be read
+	good     *Entry  // the newest good one
+	held     []Entry // held ones above good that say something of it, newest first
+	headOnly bool    // last and good are the newest, and only its head was read
 }
 
-// history reads as little as it can: one file whole in the life of every day.
-func (s Store) history(l *listing, machine string) *history {
+// history reads as little as it can: in the life of every day, the head of one file.
+func (s Store) history(l *listing, now *Host) *history {
 	h := &history{}
+	if e := s.sameAgain(l, now); e != nil {
+		return &history{newest: e.Digest, last: e, good: e, headOnly: true}
+	}
 	for i := len(l.slots) - 1; i >= 0 && h.good == nil; i-- {
 		sl := l.slots[i]
 		newest := i == len(l.slots)-1
 		if !newest {
 			head, err := s.head(sl)
-			if err == nil && (!sameMachine(machine, head.Host.Machine) ||
+			if err == nil && (!sameMachine(now.Machine, head.Host.Machine) ||
 				h.last != nil && head.Held != nil && head.Held.State == heldEmpty && !l.accepts[sl.n]) {
 				continue
 			}
@@ -280,7 +302,7 @@ func (s Store) history(l *listing, machine string) *history {
 		if newest {
 			h.newest, h.broken = e.Digest, e.State == Corrupt
 		}
-		if e.State == Corrupt || !sameMachine(machine, e.Archive.Host.Machine) {
+		if e.State == Corrupt || !sameMachine(now.Machine, e.Archive.Host.Machine) {
 			continue
 		}
 		if h.last == nil {
@@ -293,4 +315,27 @@ func (s Store) history(l *listing, machine string) *history {
 		}
 	}
 	return h
+}
+
+// sameAgain is the newest generation where its sessions need not be read: its bytes are those
+// that were written or read whole before, it is a good one of this very host life, and it
+// carries nothing.
+func (s Store) sameAgain(l *listing, now *Host) *Entry {
+	if len(l.slots) == 0 || l.last.Generation != l.newest() || l.last.Digest == "" {
+		return nil
+	}
+	sl := l.slots[len(l.slots)-1]
+	b, err := s.read(sl.file(), MaxSize)
+	if err != nil || Digest(b) != l.last.Digest {
+		return nil
+	}
+	a, err := decodeHead(bytes.NewReader(b))
+	if err != nil || a.Generation != sl.n || a.Held != nil || a.Counts == nil || a.Counts.Carried > 0 || a.Content == "" ||
+		a.Host.Instance != now.Instance || !sameMachine(now.Machine, a.Host.Machine) {
+		return nil
+	}
+	return &Entry{
+		Generation: sl.n, Name: sl.name, Path: filepath.Join(s.Dir, sl.file()), Digest: l.last.Digest, Size: int64(len(b)),
+		SavedAt: a.SavedAt, State: Good, Archive: a,
+	}
 }

@@ -1,11 +1,9 @@
 package archive
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -33,7 +31,7 @@ func (a *Archive) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode archive: %w", err)
 	}
-	b, err := f.bytes("  ")
+	b, err := f.file(f.body())
 	if err != nil {
 		return nil, fmt.Errorf("encode archive: %w", err)
 	}
@@ -254,52 +252,83 @@ func fitAgent(g *Agent) {
 	}
 }
 
-// writer writes tokens and remembers the first error.
+// writer appends the one form to a buffer, and what the two digests are made of to two others.
+// It stands on jsontext for the text of a string only: its encoder checks every token again, and
+// a save has no time for that.
 type writer struct {
-	e   *jsontext.Encoder
-	err error
-	// without times, number, prev and what follows from them: for the content digest
-	timeless bool
-	// without what changes by itself, too: for the distinct digest
-	coarse bool
+	buf   []byte
+	depth int
+	first bool // nothing stands in the container yet
+
+	content, distinct []byte
+	times             bool // what is written now is a time: no digest is made of it
+	coarse            bool // what is written now changes by itself: no distinct digest is made of it
 }
 
-func (a *Archive) bytes(indent string) ([]byte, error) {
-	var b bytes.Buffer
-	w := writer{e: jsontext.NewEncoder(&b, jsontext.WithIndent(indent))}
-	w.archive(a)
-	if w.err == nil && b.Len() > MaxSize {
-		return nil, &FormatError{Reason: fmt.Sprintf("%d bytes, at most %d", b.Len(), MaxSize)}
+func (w *writer) feed(b []byte) {
+	if w.times {
+		return
 	}
-	return b.Bytes(), w.err
-}
-
-// digests returns the Content and the Distinct of a fitted archive.
-func (a *Archive) digests() (content, distinct string, err error) {
-	for _, x := range []struct {
-		to     *string
-		coarse bool
-	}{{&content, false}, {&distinct, true}} {
-		h := sha256.New()
-		w := writer{e: jsontext.NewEncoder(h, jsontext.AllowDuplicateNames(true)), timeless: true, coarse: x.coarse}
-		w.archive(a)
-		if w.err != nil {
-			return "", "", w.err
-		}
-		*x.to = "sha256:" + hex.EncodeToString(h.Sum(nil))
-	}
-	return content, distinct, nil
-}
-
-func (w *writer) token(t jsontext.Token) {
-	if w.err == nil {
-		w.err = w.e.WriteToken(t)
+	w.content = append(w.content, b...)
+	if !w.coarse {
+		w.distinct = append(w.distinct, b...)
 	}
 }
 
-func (w *writer) name(s string) { w.token(jsontext.String(s)) }
+// next begins a member or an element.
+func (w *writer) next() {
+	if !w.first {
+		w.buf = append(w.buf, ',')
+	}
+	w.first = false
+	w.line()
+}
 
-func (w *writer) text(name, s string) { w.name(name); w.token(jsontext.String(s)) }
+func (w *writer) line() {
+	w.buf = append(w.buf, newline[:1+2*min(w.depth, 2*MaxLayoutDepth)]...)
+}
+
+var newline = "\n" + strings.Repeat("    ", MaxLayoutDepth)
+
+func (w *writer) open(c byte) {
+	w.buf = append(w.buf, c)
+	w.feed([]byte{c})
+	w.depth++
+	w.first = true
+}
+
+func (w *writer) close(c byte) {
+	w.depth--
+	if !w.first {
+		w.line()
+	}
+	w.first = false
+	w.buf = append(w.buf, c)
+	w.feed([]byte{c})
+}
+
+// name is one of ours, which needs no escape.
+func (w *writer) name(s string) {
+	w.next()
+	from := len(w.buf)
+	w.buf = append(append(append(w.buf, '"'), s...), `": `...)
+	w.feed(w.buf[from:])
+}
+
+func (w *writer) raw(s string) {
+	from := len(w.buf)
+	w.buf = append(w.buf, s...)
+	w.feed(w.buf[from:])
+}
+
+func (w *writer) string(s string) {
+	from := len(w.buf)
+	// It cannot fail: what was made to fit is valid UTF-8.
+	w.buf, _ = jsontext.AppendQuote(w.buf, s)
+	w.feed(w.buf[from:])
+}
+
+func (w *writer) text(name, s string) { w.name(name); w.string(s) }
 
 func (w *writer) optional(name, s string) {
 	if s != "" {
@@ -307,15 +336,17 @@ func (w *writer) optional(name, s string) {
 	}
 }
 
-func (w *writer) bool(name string, v bool) { w.name(name); w.token(jsontext.Bool(v)) }
-func (w *writer) int(name string, v int)   { w.name(name); w.token(jsontext.Int(int64(v))) }
-
-func (w *writer) number(name string, v uint64) { w.name(name); w.token(jsontext.Uint(v)) }
+func (w *writer) bool(name string, v bool)     { w.name(name); w.raw(strconv.FormatBool(v)) }
+func (w *writer) int(name string, v int)       { w.name(name); w.raw(strconv.Itoa(v)) }
+func (w *writer) number(name string, v uint64) { w.name(name); w.raw(strconv.FormatUint(v, 10)) }
 
 func (w *writer) time(name string, t time.Time) {
-	if !t.IsZero() && !w.timeless {
-		w.text(name, t.Format(time.RFC3339Nano))
+	if t.IsZero() {
+		return
 	}
+	w.times = true
+	w.text(name, t.Format(time.RFC3339Nano))
+	w.times = false
 }
 
 func (w *writer) texts(name string, s []string) {
@@ -323,85 +354,131 @@ func (w *writer) texts(name string, s []string) {
 		return
 	}
 	w.name(name)
-	w.token(jsontext.BeginArray)
+	w.open('[')
 	for _, t := range s {
-		w.token(jsontext.String(t))
+		w.next()
+		w.string(t)
 	}
-	w.token(jsontext.EndArray)
+	w.close(']')
 }
 
-func (w *writer) archive(a *Archive) {
-	w.token(jsontext.BeginObject)
-	w.int("schema_version", a.SchemaVersion)
-	if !w.timeless {
-		w.time("saved_at", a.SavedAt)
-		w.number("generation", a.Generation)
-		w.text("prev", a.Prev)
-	}
-	w.name("host")
-	w.token(jsontext.BeginObject)
-	w.text("kind", a.Host.Kind)
-	w.text("version", a.Host.Version)
-	w.text("server", a.Host.Server)
-	w.text("instance", a.Host.Instance)
-	w.text("boot", a.Host.Boot)
-	w.text("machine", a.Host.Machine)
-	w.token(jsontext.EndObject)
-	if !w.timeless {
-		if h := a.Held; h != nil {
-			w.name("held")
-			w.token(jsontext.BeginObject)
-			w.text("state", h.State)
-			w.text("reason", h.Reason)
-			w.number("against", h.Against)
-			w.token(jsontext.EndObject)
-		}
-		w.optional("content", a.Content)
-		w.optional("distinct", a.Distinct)
-	}
-	w.name("sessions")
-	w.token(jsontext.BeginArray)
+// fluid writes what changes by itself.
+func (w *writer) fluid(write func()) {
+	w.coarse = true
+	write()
+	w.coarse = false
+}
+
+// body is a fitted archive's host and sessions, written, with the digests of them.
+type body struct {
+	host, sessions    []byte
+	content, distinct string
+}
+
+func (a *Archive) body() body {
+	h := writer{depth: 1, buf: make([]byte, 0, 512)}
+	h.host(&a.Host)
+	panes := 0
 	for i := range a.Sessions {
+		a.Sessions[i].eachPane(func(*Pane) { panes++ })
+	}
+	w := writer{depth: 1, buf: make([]byte, 0, 4096+panes*1024), content: make([]byte, 0, 4096+panes*768), distinct: make([]byte, 0, 4096+panes*768)}
+	w.content, w.distinct = append(w.content, h.content...), append(w.distinct, h.distinct...)
+	w.open('[')
+	for i := range a.Sessions {
+		w.next()
 		w.session(&a.Sessions[i])
 	}
-	w.token(jsontext.EndArray)
-	w.token(jsontext.EndObject)
+	w.close(']')
+	return body{h.buf, w.buf, Digest(w.content), Digest(w.distinct)}
+}
+
+// file is the archive around its body.
+func (a *Archive) file(b body) ([]byte, error) {
+	w := writer{buf: make([]byte, 0, len(b.host)+len(b.sessions)+2048), times: true}
+	w.open('{')
+	w.int("schema_version", a.SchemaVersion)
+	if !a.SavedAt.IsZero() {
+		w.text("saved_at", a.SavedAt.Format(time.RFC3339Nano))
+	}
+	w.number("generation", a.Generation)
+	w.text("prev", a.Prev)
+	w.name("host")
+	w.buf = append(w.buf, b.host...)
+	if h := a.Held; h != nil {
+		w.name("held")
+		w.open('{')
+		w.text("state", h.State)
+		w.text("reason", h.Reason)
+		w.number("against", h.Against)
+		w.close('}')
+	}
+	w.optional("content", a.Content)
+	w.optional("distinct", a.Distinct)
+	if c := a.Counts; c != nil {
+		w.name("counts")
+		w.open('{')
+		w.int("live", c.Live)
+		w.int("pending", c.Pending)
+		w.int("carried", c.Carried)
+		w.close('}')
+	}
+	w.name("sessions")
+	w.buf = append(w.buf, b.sessions...)
+	w.close('}')
+	w.buf = append(w.buf, '\n')
+	if len(w.buf) > MaxSize {
+		return nil, &FormatError{Reason: fmt.Sprintf("%d bytes, at most %d", len(w.buf), MaxSize)}
+	}
+	return w.buf, nil
+}
+
+func (w *writer) host(h *Host) {
+	w.open('{')
+	w.text("kind", h.Kind)
+	w.text("version", h.Version)
+	w.text("server", h.Server)
+	w.text("instance", h.Instance)
+	w.text("boot", h.Boot)
+	w.text("machine", h.Machine)
+	w.close('}')
 }
 
 func (w *writer) session(s *Session) {
-	w.token(jsontext.BeginObject)
+	w.open('{')
 	w.text("name", s.Name)
-	w.bool("active", s.Active && !w.coarse)
+	w.fluid(func() { w.bool("active", s.Active) })
 	w.optional("cwd", s.Cwd)
 	if p := s.Pending; p != nil {
 		w.name("pending")
-		w.token(jsontext.BeginObject)
+		w.open('{')
 		w.time("since", p.Since)
 		w.number("from", p.From)
 		w.optional("name", p.Name)
-		w.token(jsontext.EndObject)
+		w.close('}')
 	}
 	w.name("windows")
-	w.token(jsontext.BeginArray)
+	w.open('[')
 	for i := range s.Windows {
+		w.next()
 		w.window(&s.Windows[i])
 	}
-	w.token(jsontext.EndArray)
-	w.token(jsontext.EndObject)
+	w.close(']')
+	w.close('}')
 }
 
 func (w *writer) window(v *Window) {
-	w.token(jsontext.BeginObject)
-	if w.coarse && v.AutomaticName {
-		w.text("name", "")
-	} else {
-		w.text("name", v.Name)
-	}
+	w.open('{')
+	w.coarse = v.AutomaticName
+	w.text("name", v.Name)
+	w.coarse = false
 	if v.Index >= 0 {
 		w.int("index", v.Index)
 	}
-	w.bool("active", v.Active && !w.coarse)
-	w.bool("zoomed", v.Zoomed && !w.coarse)
+	w.fluid(func() {
+		w.bool("active", v.Active)
+		w.bool("zoomed", v.Zoomed)
+	})
 	if v.AutomaticName {
 		w.bool("automatic_name", true)
 	}
@@ -411,16 +488,17 @@ func (w *writer) window(v *Window) {
 	}
 	w.optional("cells", v.Cells)
 	w.name("panes")
-	w.token(jsontext.BeginArray)
+	w.open('[')
 	for i := range v.Panes {
+		w.next()
 		w.pane(&v.Panes[i])
 	}
-	w.token(jsontext.EndArray)
-	w.token(jsontext.EndObject)
+	w.close(']')
+	w.close('}')
 }
 
 func (w *writer) layout(l *Layout) {
-	w.token(jsontext.BeginObject)
+	w.open('{')
 	w.text("kind", l.Kind)
 	if l.Kind == KindPane {
 		w.int("pane", l.Pane)
@@ -433,55 +511,49 @@ func (w *writer) layout(l *Layout) {
 		w.name("right")
 		w.layout(l.Right)
 	}
-	w.token(jsontext.EndObject)
+	w.close('}')
 }
 
 // ratio is a single-precision number in its shortest form, with a fraction always, as phux
 // writes it.
 func (w *writer) ratio(f float64) {
-	if w.err != nil {
-		return
-	}
-	f = min(max(f, -math.MaxFloat32), math.MaxFloat32)
 	s := strconv.FormatFloat(f, 'f', -1, 32)
 	if !strings.Contains(s, ".") {
 		s += ".0"
 	}
-	w.err = w.e.WriteValue(jsontext.Value(s))
+	w.raw(s)
 }
 
 func (w *writer) pane(p *Pane) {
-	w.token(jsontext.BeginObject)
-	w.bool("active", p.Active && !w.coarse)
-	if !w.coarse {
+	w.open('{')
+	w.fluid(func() {
+		w.bool("active", p.Active)
 		w.optional("title", p.Title)
-	}
+	})
 	w.optional("cwd", p.Cwd)
 	w.optional("cwd_error", p.CwdError)
 	w.name("command")
-	w.token(jsontext.Null)
-	if !w.coarse {
-		w.optional("program", p.Program)
-	}
+	w.raw("null")
+	w.fluid(func() { w.optional("program", p.Program) })
 	w.int("cols", p.Cols)
 	w.int("rows", p.Rows)
 	if r := p.AgentSession; r != nil {
 		w.name("agent_session")
-		w.token(jsontext.BeginObject)
+		w.open('{')
 		w.text("plugin_id", r.PluginID)
 		w.text("integration_id", r.IntegrationID)
 		w.text("native_id", r.NativeID)
-		w.token(jsontext.EndObject)
+		w.close('}')
 	}
 	if g := p.Agent; g != nil {
 		w.agent(g)
 	}
-	w.token(jsontext.EndObject)
+	w.close('}')
 }
 
 func (w *writer) agent(g *Agent) {
 	w.name("agent")
-	w.token(jsontext.BeginObject)
+	w.open('{')
 	w.text("key", g.Key)
 	w.optional("plugin_id", g.PluginID)
 	w.optional("integration_id", g.IntegrationID)
@@ -495,5 +567,5 @@ func (w *writer) agent(g *Agent) {
 	w.texts("previous", g.Previous)
 	w.texts("not_preserved", g.NotPreserved)
 	w.optional("record_error", g.RecordError)
-	w.token(jsontext.EndObject)
+	w.close('}')
 }

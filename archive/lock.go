@@ -28,7 +28,7 @@ func (s Store) lock(ctx context.Context, file, what string, wait time.Duration) 
 	if wait == 0 {
 		wait = DefaultWait
 	}
-	f, err := s.openLock(file)
+	f, err := s.openShared(file)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,8 @@ func (s Store) lock(ctx context.Context, file, what string, wait time.Duration) 
 	}, nil
 }
 
-func (s Store) openLock(file string) (*os.File, error) {
+// openShared opens a file that is written in place, private whatever the umask.
+func (s Store) openShared(file string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, file), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, atomicfile.Mode)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (s Store) remove(n uint64, force bool) error {
 			return fmt.Errorf("generation %d: %w", n, ErrNoGeneration)
 		}
 		for _, sl := range found {
-			if e := s.entry(l, sl); !force && e.State == Good && !s.goodAbove(l, e) {
+			if e := s.entry(l, sl); !force && e.State == Good && s.lastGood(l, e.Archive.Host.Instance) <= n {
 				return &LastGoodError{Generation: n, Instance: e.Archive.Host.Instance}
 			}
 		}
@@ -49,22 +49,23 @@ func (s Store) remove(n uint64, force bool) error {
 	})
 }
 
-// goodAbove says whether a newer good generation of the same life is there, read whole.
-func (s Store) goodAbove(l *listing, e Entry) bool {
-	for i := len(l.slots) - 1; i >= 0 && l.slots[i].n > e.Generation; i-- {
+// lastGood is the number of a host life's last good generation, 0 where it has none. Its whole
+// file was read, or is known by its digest: a good beginning is not enough to rely on.
+func (s Store) lastGood(l *listing, instance string) uint64 {
+	for i := len(l.slots) - 1; i >= 0; i-- {
 		head, err := s.head(l.slots[i])
-		if err != nil || head.Host.Instance != e.Archive.Host.Instance {
+		if err != nil || head.Host.Instance != instance {
 			continue
 		}
-		if s.entry(l, l.slots[i]).State == Good {
-			return true
+		if i == len(l.slots)-1 && s.sameAgain(l, &head.Host) != nil || s.entry(l, l.slots[i]).State == Good {
+			return l.slots[i].n
 		}
 	}
-	return false
+	return 0
 }
 
 // Prune removes generations beyond keep distinct good ones, and those older than age, and says
-// which. Two that differ only in what changes by itself (titles, foreground programs, what is
+// which (without their content). Two that differ only in what changes by itself (titles, foreground programs, what is
 // active) are not distinct. Of held and corrupt ones the newest keep stay, within age.
 //
 // It never removes a named one, a host life's last good one, or one of the newest five distinct
@@ -83,7 +84,13 @@ func (s Store) Prune(keep int, age time.Duration) (removed []Entry, err error) {
 }
 
 func (s Store) prune(l *listing, keep int, age time.Duration) (removed []Entry, err error) {
-	p := pruner{keep: keep, age: age, now: s.now(), distinct: map[string]bool{}}
+	if len(l.slots) > 0 && (keep < 1 || len(l.slots) <= keep) {
+		// Nothing is beyond the number; the first one is the oldest, as clocks go.
+		if head, err := s.head(l.slots[0]); err == nil && (age < 1 || s.now().Sub(head.SavedAt) <= age) {
+			return nil, nil
+		}
+	}
+	p := pruner{keep: keep, age: age, now: s.now(), distinct: map[string]bool{}, last: map[string]uint64{}}
 	for i := len(l.slots) - 1; i >= 0; i-- {
 		sl := l.slots[i]
 		head, err := s.head(sl)
@@ -95,8 +102,11 @@ func (s Store) prune(l *listing, keep int, age time.Duration) (removed []Entry, 
 		if !p.beyond(head, err, sl) || sl.name != "" || sl.n == l.newest() {
 			continue
 		}
-		e := s.entry(l, sl)
-		if e.State == Good && !s.goodAbove(l, e) {
+		e := Entry{Generation: sl.n, Name: sl.name, Path: filepath.Join(s.Dir, sl.file()), State: Corrupt, Err: err}
+		if head != nil {
+			e.SavedAt, e.State = head.SavedAt, stateOf(head.Held, err == nil)
+		}
+		if err == nil && !p.relied(s, l, head.Host.Instance, sl.n) {
 			continue
 		}
 		if err := s.removeDecisions(l, sl.n); err != nil {
@@ -119,6 +129,17 @@ type pruner struct {
 	now       time.Time
 	distinct  map[string]bool // good ones that are kept for what they say
 	good, bad int
+	last      map[string]uint64 // of a host life: its last good generation, seen to be one
+}
+
+// relied says whether a host life has a good generation above n that was read whole.
+func (p *pruner) relied(s Store, l *listing, instance string, n uint64) bool {
+	top, known := p.last[instance]
+	if !known {
+		top = s.lastGood(l, instance)
+		p.last[instance] = top
+	}
+	return top > n
 }
 
 // beyond says whether a generation is past the bounds.

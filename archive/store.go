@@ -153,11 +153,11 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 		return Saved{}, err
 	}
 	s.sweep(l)
-	h := s.history(l, a.Host.Machine)
+	h := s.history(l, &a.Host)
 	now := s.now()
 
 	next := *a
-	next.Held, next.Content, next.Distinct = nil, "", ""
+	next.Held, next.Content, next.Distinct, next.Counts = nil, "", "", nil
 	if next.SavedAt.IsZero() {
 		next.SavedAt = now
 	}
@@ -167,12 +167,11 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	if f.Content, f.Distinct, err = f.digests(); err != nil {
-		return Saved{}, err
-	}
+	text := f.body()
+	f.Content, f.Distinct, f.Counts = text.content, text.distinct, f.counts()
 
 	if e := h.last; e != nil && !h.broken && e.Archive.Host.Instance == f.Host.Instance && (o.Name == "" || o.Name == e.Name) && contentOf(e.Archive) == f.Content {
-		return s.unchanged(l, *e, o, c, now)
+		return s.unchanged(l, h, f, o, c, now)
 	}
 	if o.Base != nil && *o.Base != l.base() {
 		return Saved{}, ErrStaleWriter
@@ -184,7 +183,7 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	n++
 	f.Generation, f.Prev = n, h.newest
 	f.Held = judge(f, h, c, now)
-	b, err := f.bytes("  ")
+	b, err := f.file(text)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -204,9 +203,10 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	if err := s.writer().Create(path, b); err != nil {
 		return Saved{}, err
 	}
-	s.remember(l, n, now)
+	digest := Digest(b)
+	s.remember(l, n, digest, now)
 	e := Entry{
-		Generation: n, Path: path, Digest: Digest(b), Size: int64(len(b)), SavedAt: f.SavedAt,
+		Generation: n, Path: path, Digest: digest, Size: int64(len(b)), SavedAt: f.SavedAt,
 		State: stateOf(f.Held, accepted), Name: o.Name, Archive: f,
 	}
 	if f.Held != nil {
@@ -217,7 +217,13 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 
 // unchanged is a save that says what the last one said. It is evidence all the same: what was
 // held because it might have been a shutdown, and still is so, was none.
-func (s Store) unchanged(l *listing, e Entry, o SaveOptions, c *carrier, now time.Time) (Saved, error) {
+func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *carrier, now time.Time) (Saved, error) {
+	e := *h.last
+	if h.headOnly {
+		// What was not read is what was to be saved, but for the times in it.
+		f.SavedAt, f.Generation, f.Prev = e.SavedAt, e.Generation, e.Archive.Prev
+		e.Archive, e.Dismissed = f, l.dismissedIn(f)
+	}
 	if err := s.dismiss(e.Generation, c.declined, now); err != nil {
 		return Saved{}, err
 	}
@@ -235,7 +241,7 @@ func (s Store) unchanged(l *listing, e Entry, o SaveOptions, c *carrier, now tim
 		}
 		e.State = Good
 	}
-	s.remember(l, e.Generation, now)
+	s.remember(l, e.Generation, h.newest, now)
 	return Saved{Entry: e, Unchanged: true}, nil
 }
 
@@ -248,9 +254,8 @@ func judge(f *Archive, h *history, c *carrier, now time.Time) *Held {
 		return nil
 	}
 	g := h.good.Archive
-	live, pending := f.Records()
-	had, waited := g.Records()
-	if total := had + waited - c.dropped; live+pending == 0 && total > 0 {
+	live, had := f.Counts.Live, countsOf(h.good).Live
+	if total := had + countsOf(h.good).Pending - c.dropped; live+f.Counts.Pending == 0 && total > 0 {
 		return &Held{
 			State: heldEmpty, Against: h.good.Generation,
 			Reason: fmt.Sprintf("it has no agent's conversation, and generation %d has %d", h.good.Generation, total),
@@ -262,7 +267,7 @@ func judge(f *Archive, h *history, c *carrier, now time.Time) *Held {
 	for _, e := range h.held {
 		// A save that was held for the same reason a minute ago or more, and of which not again
 		// more than half is gone.
-		then, _ := e.Archive.Records()
+		then := countsOf(&e).Live
 		if e.Archive.Host.Instance == f.Host.Instance && e.Archive.Held.State == heldShrunk && apart(now, e.SavedAt) >= shutdownTime && 2*live >= then {
 			return nil
 		}
@@ -272,6 +277,14 @@ func judge(f *Archive, h *history, c *carrier, now time.Time) *Held {
 		Reason: fmt.Sprintf("%d of the %d live conversations of generation %d are gone, as in a shutdown; a save that finds the same after %d s makes it good",
 			had-live, had, h.good.Generation, int(shutdownTime.Seconds())),
 	}
+}
+
+// countsOf counts an archive that was read whole, and believes one of which the head was read.
+func countsOf(e *Entry) *Counts {
+	if e.Archive.Sessions == nil && e.Archive.Counts != nil {
+		return e.Archive.Counts
+	}
+	return e.Archive.counts()
 }
 
 func stateOf(h *Held, accepted bool) State {
@@ -290,11 +303,7 @@ func contentOf(a *Archive) string {
 	if err != nil {
 		return ""
 	}
-	c, _, err := f.digests()
-	if err != nil {
-		return ""
-	}
-	return c
+	return f.body().content
 }
 
 // Base returns the moment that it is now. A store that does not exist yet has one, too.

@@ -64,12 +64,7 @@ func Sweep(dir string, match func(final string) bool) error { return Writer{}.Sw
 
 // Writer is the same on a file system of the caller's choosing, so that tests can let it fail.
 // The zero value writes to the real one.
-type Writer struct {
-	FS FS
-	// Hint leaves out the syncs: what is written is whole whatever happens to the process, and
-	// may be gone or empty after a power loss. For what can be found out again.
-	Hint bool
-}
+type Writer struct{ FS FS }
 
 func (w Writer) fs() FS {
 	if w.FS == nil {
@@ -166,7 +161,7 @@ func (w Writer) write(path string, data []byte) (temp string, unlock func(), err
 			_ = lock.Close()
 		}
 	}
-	if err := w.fill(f, data); err != nil {
+	if err := fill(f, data); err != nil {
 		_ = f.Close()
 		w.discard(temp)
 		unlock()
@@ -218,7 +213,7 @@ func (w Writer) openTemp(dir, stem string) (f File, temp string, lock io.Closer,
 
 // fill writes data and makes it durable. The size is checked because a short write that the
 // system does not own up to must not become a file that we rename into place.
-func (w Writer) fill(f File, data []byte) error {
+func fill(f File, data []byte) error {
 	if err := f.Chmod(Mode); err != nil {
 		return fmt.Errorf("chmod: %w", err)
 	}
@@ -236,9 +231,6 @@ func (w Writer) fill(f File, data []byte) error {
 	if fi.Size() != int64(len(data)) {
 		return fmt.Errorf("write: %d of %d bytes arrived: %w", fi.Size(), len(data), io.ErrShortWrite)
 	}
-	if w.Hint {
-		return nil
-	}
 	if err := f.Sync(); err != nil && !syncUnsupported(err) {
 		return fmt.Errorf("sync: %w", err)
 	}
@@ -246,9 +238,6 @@ func (w Writer) fill(f File, data []byte) error {
 }
 
 func (w Writer) syncDir(dir string) error {
-	if w.Hint {
-		return nil
-	}
 	if err := w.fs().SyncDir(dir); err != nil && !syncUnsupported(err) {
 		return fmt.Errorf("sync directory %q: %w", dir, err)
 	}
