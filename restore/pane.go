@@ -71,7 +71,7 @@ func (m *maker) pane(s *archive.Session, p *archive.Pane, pp *PanePlan) {
 		reason := fmt.Sprintf("its conversation went on in session %q", by.Name)
 		m.shell(s, p, pp, reason)
 		pp.Record = nil
-		pp.facts.Remember(w.record.NativeID)
+		pp.remembers(w.record.NativeID)
 		return
 	case state == "ended":
 		m.shell(s, p, pp, "its agent had ended by itself: the record is kept, and nothing is started")
@@ -85,7 +85,7 @@ func (m *maker) pane(s *archive.Session, p *archive.Pane, pp *PanePlan) {
 	case state == "replaced":
 		m.shell(s, p, pp, "another program had taken the place of its agent")
 		pp.Hint = fmt.Sprintf("phux-agent launch %s --resume %s --here", quoteArg(w.key.IntegrationID), quoteArg(w.record.NativeID))
-		pp.facts.Remember(w.record.NativeID)
+		pp.remembers(w.record.NativeID)
 		return
 	}
 	m.agentPane(s, p, w, pp)
@@ -134,9 +134,19 @@ func (m *maker) shell(s *archive.Session, p *archive.Pane, pp *PanePlan, reason 
 	pp.Verdict, pp.Reason, pp.Dir = ShellPane, join(reason, note), dir
 	pp.Start = host.Start{Mode: host.Shell, Dir: dir}
 	if p.Agent != nil {
-		pp.facts = metadata.LaunchFacts{PaneKey: p.Agent.Key, Previous: bounded(p.Agent.Previous)}
-		pp.store = true
+		pp.facts.PaneKey, pp.facts.Previous = p.Agent.Key, bounded(p.Agent.Previous)
 	}
+	pp.remembers()
+}
+
+// remembers stores with a shell the ids that its pane had before, and nothing where it had none:
+// then it is a shell like any other.
+func (p *PanePlan) remembers(ids ...string) {
+	for _, id := range ids {
+		p.facts.Remember(id)
+	}
+	p.facts.Ended = len(p.facts.Previous) > 0
+	p.store = p.facts.Ended
 }
 
 func bounded(previous []string) []string {
@@ -265,6 +275,10 @@ func (m *maker) agentPane(s *archive.Session, p *archive.Pane, w want, pp *PaneP
 		Set: environ(cmd.Set, m.f.Path), Unset: slices.Clone(cmd.Unset), AfterExit: t.Launch.AfterExit,
 	}
 	pp.facts.Store, pp.facts.NotPreserved, pp.facts.Durability = a.Store, nil, ""
+	if archived == durPresent || talk.Presence == owner.Present {
+		// Once seen, it is never again taken for one that was not prompted.
+		pp.facts.Durability = durPresent
+	}
 	pp.agent = &agentStart{template: t, identity: id, expect: talk.Presence, fallback: standIn}
 }
 
@@ -428,9 +442,6 @@ func (m *maker) caveats(p *archive.Pane) string {
 	}
 	if !m.src.Own && p.Agent.Profile != "" && p.Agent.Profile != DefaultProfile {
 		words = append(words, fmt.Sprintf("profile %q is not used for an imported archive", p.Agent.Profile))
-	}
-	if len(p.Agent.NotPreserved) > 0 {
-		words = append(words, "not brought back: "+strings.Join(p.Agent.NotPreserved, " "))
 	}
 	return join(words...)
 }

@@ -348,11 +348,6 @@ func clip(s string, most int) string {
 func (m *maker) notes(sessions []*archive.Session) []string {
 	a := m.src.Archive
 	var notes []string
-	if !a.SavedAt.IsZero() {
-		if age := m.f.Now.Sub(a.SavedAt); age >= time.Minute {
-			notes = append(notes, fmt.Sprintf("saved %s ago", roughly(age)))
-		}
-	}
 	if a.Host.Kind != "" && a.Host.Kind != m.f.Host.Kind {
 		notes = append(notes, fmt.Sprintf("saved on %s, restored on %s", a.Host.Kind, m.f.Host.Kind))
 	}

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"slices"
+	"time"
 
 	"github.com/phux-agent/phux-agent/metadata"
 )
@@ -11,6 +12,7 @@ import (
 type Report struct {
 	SchemaVersion int             `json:"schema_version"`
 	Source        string          `json:"source"`
+	SavedAt       time.Time       `json:"saved_at,omitzero"`
 	Notes         []string        `json:"notes,omitempty"`
 	Sessions      []SessionReport `json:"sessions"`
 }
@@ -64,7 +66,7 @@ func (s *SessionReport) fail(err error) {
 // report is the plan before anything was done.
 func (p *Plan) report() *Report {
 	r := &Report{
-		SchemaVersion: 1, Source: p.Source.Path, Notes: slices.Clone(p.Notes),
+		SchemaVersion: 1, Source: p.Source.Path, SavedAt: p.Source.Archive.SavedAt, Notes: slices.Clone(p.Notes),
 		Sessions: make([]SessionReport, len(p.Sessions)),
 	}
 	for i := range p.Sessions {
