@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -541,12 +542,11 @@ func (t Tree) Cell(cols, rows int, panes int) (Cell, error) {
 		return Cell{}, badLayout("%d panes in %dx%d", panes, cols, rows)
 	}
 	seen := make([]bool, panes)
-	count := 0
-	if err := t.check(0, seen, &count); err != nil {
+	if err := t.check(0, seen); err != nil {
 		return Cell{}, err
 	}
-	if count != panes {
-		return Cell{}, badLayout("it has %d panes, the window has %d", count, panes)
+	if i := slices.Index(seen, false); i >= 0 {
+		return Cell{}, badLayout("pane %d is missing", i)
 	}
 	if w, h := t.least(); cols < w || rows < h {
 		return Cell{}, fmt.Errorf("%w: %dx%d, where %dx%d is the least", ErrNoSpace, cols, rows, w, h)
@@ -559,7 +559,7 @@ func (t Tree) Cell(cols, rows int, panes int) (Cell, error) {
 	return c, nil
 }
 
-func (t *Tree) check(depth int, seen []bool, count *int) error {
+func (t *Tree) check(depth int, seen []bool) error {
 	if t == nil {
 		return badLayout("a division lacks a side")
 	}
@@ -578,7 +578,6 @@ func (t *Tree) check(depth int, seen []bool, count *int) error {
 			return badLayout("pane %d stands twice", t.Pane)
 		}
 		seen[t.Pane] = true
-		*count++
 		return nil
 	case Horizontal, Vertical:
 	default:
@@ -588,10 +587,10 @@ func (t *Tree) check(depth int, seen []bool, count *int) error {
 	if !(t.Ratio >= 0 && t.Ratio <= 1) {
 		return badLayout("a ratio of %v", t.Ratio)
 	}
-	if err := t.Left.check(depth+1, seen, count); err != nil {
+	if err := t.Left.check(depth+1, seen); err != nil {
 		return err
 	}
-	return t.Right.check(depth+1, seen, count)
+	return t.Right.check(depth+1, seen)
 }
 
 func (t *Tree) least() (cols, rows int) {

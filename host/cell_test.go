@@ -115,6 +115,8 @@ func TestCheckRefuses(t *testing.T) {
 		"leaf divided":    pair(func(c *Cell) { c.Dir = Leaf }),
 		"division a pane": pair(func(c *Cell) { c.Pane = 1 }),
 		"loop":            loop,
+		"out of order":    pair(func(c *Cell) { c.Children[0].Pane, c.Children[1].Pane = 1, 0 }),
+		"twice":           pair(func(c *Cell) { c.Children[1].Pane = 0 }),
 		"negative":        pair(func(c *Cell) { c.Rows = -1 }),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +128,13 @@ func TestCheckRefuses(t *testing.T) {
 			}
 			_ = c.String()
 		})
+	}
+}
+
+func TestCheckRefusesADivisionOfOne(t *testing.T) {
+	c := Cell{Cols: 80, Rows: 24, Dir: Horizontal, Children: []Cell{leaf(80, 24, 0, 0, 0)}}
+	if err := c.Check(1); !errors.Is(err, ErrLayout) {
+		t.Errorf("Check is %v", err)
 	}
 }
 

@@ -163,7 +163,8 @@ func (s Start) Check() error {
 		for _, w := range words {
 			total += len(w) + 1
 			if strings.ContainsRune(w, 0) {
-				return badRequest("a zero byte in %q", w)
+				// Not shown: an environment value may be a secret.
+				return badRequest("a zero byte in an argument or an environment value")
 			}
 		}
 		if total > MaxWords {
