@@ -150,6 +150,20 @@ func TestUntrustedFile(t *testing.T) {
 	if c, err := Load(dir); err != nil || c.Host != "tmux" {
 		t.Fatalf("a link to a trusted file: %v %v", c, err)
 	}
+	// The link's own directory counts as well as where it leads.
+	open := filepath.Join(dir, "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../real", filepath.Join(open, File)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(open); !errors.As(err, &te) {
+		t.Fatalf("a link in a world-writable directory: %v", err)
+	}
 	if err := os.Chmod(filepath.Join(dir, "real"), 0o602); err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,9 @@ func TestReportEscapes(t *testing.T) {
 
 func TestRestoreStatus(t *testing.T) {
 	result := func(s string) *string { return &s }
-	pane := func(v restore.Verdict, r *string) restore.PaneReport { return restore.PaneReport{Verdict: v, Result: r} }
+	pane := func(v restore.Verdict, r *string) restore.PaneReport {
+		return restore.PaneReport{Verdict: v, Result: r}
+	}
 	session := func(action string, panes ...restore.PaneReport) restore.SessionReport {
 		return restore.SessionReport{Action: action, Panes: panes}
 	}

@@ -18,10 +18,10 @@ import (
 )
 
 type restoreFlags struct {
-	generation                                              uint64
-	name                                                    string
-	only, owners                                            []string
-	plan, strict, importing, fromHost, decline, noWait, all bool
+	generation                                         uint64
+	name                                               string
+	only, owners                                       []string
+	plan, strict, importing, fromHost, decline, noWait bool
 }
 
 func (a *app) restoreVerb() *cobra.Command {
