@@ -37,6 +37,7 @@ type app struct {
 
 	found *dirs.Dirs
 	conf  *config.Config
+	reg   *plugin.Registry
 }
 
 func (a *app) lookup(name string) (string, bool) {
@@ -80,7 +81,11 @@ func (a *app) config() (*config.Config, error) {
 	return a.conf, nil
 }
 
+// registry is the set of packages, as it was when this run first asked.
 func (a *app) registry() (*plugin.Registry, error) {
+	if a.reg != nil {
+		return a.reg, nil
+	}
 	d, err := a.dirs()
 	if err != nil {
 		return nil, err
@@ -93,7 +98,8 @@ func (a *app) registry() (*plugin.Registry, error) {
 	for _, p := range c.Plugins {
 		src.Added = append(src.Added, p.Path)
 	}
-	return plugin.Load(src)
+	a.reg, err = plugin.Load(src)
+	return a.reg, err
 }
 
 // runtime makes the runtime directory, which holds claims and what panes are handed.

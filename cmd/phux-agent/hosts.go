@@ -60,9 +60,6 @@ func (a *app) host(ctx context.Context) (*hosted, error) {
 		c, err := h.Caller(ctx)
 		return here{c.Terminal, c.Session}, err
 	}
-	for _, w := range out.info.Warnings {
-		a.warn("%s", w)
-	}
 	return out, nil
 }
 
@@ -119,8 +116,19 @@ func (a *app) serverFlags() string {
 	return ""
 }
 
-// attached reports whether we run inside a host, where nobody needs to be told how to attach.
-func (a *app) attached() bool { return a.getenv("TMUX") != "" }
+// attached reports whether we run in a pane of that server, where nobody needs to be told how to
+// attach to it.
+func (a *app) attached(info host.Info) bool {
+	socket := info.Instance.Socket
+	return socket != "" && strings.HasPrefix(a.getenv("TMUX"), socket+",")
+}
+
+// warnSettings says which settings of the server will hurt, before anything is made there.
+func (a *app) warnSettings(h *hosted) {
+	for _, w := range h.info.Warnings {
+		a.warn("%s", w)
+	}
+}
 
 // attachHint is the command that brings a session before a person's eyes. Info.Attach has the
 // name between single quotes.

@@ -95,6 +95,9 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	if r.Dir, err = a.abs(f.cwd); err != nil {
 		return err
 	}
+	if h != nil {
+		a.warnSettings(h)
+	}
 	var self host.Terminal
 	var in string // the session of it
 	switch {
@@ -128,7 +131,7 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 			} else {
 				a.sayNotPreserved(d.NotPreserved)
 			}
-			a.saveAfterLaunch(ctx)
+			a.saveAfterLaunch(ctx, h)
 		}
 		return launch.Here(ctx, e, r, d, self, a.environ)
 	}
@@ -139,7 +142,7 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	if err := a.launched(h, integration, *res); err != nil {
 		return err
 	}
-	a.saveAfterLaunch(ctx)
+	a.saveAfterLaunch(ctx, h)
 	return nil
 }
 
@@ -277,12 +280,12 @@ func activePane(w *host.Workspace, session string) (host.Terminal, bool) {
 
 // saveAfterLaunch saves the workspace, unless the configuration says no. A restore that runs at
 // the moment saves by itself. That it fails is said, and is no failure of the launch.
-func (a *app) saveAfterLaunch(ctx context.Context) {
+func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) {
 	c, err := a.config()
 	if err != nil || !c.SaveAfterLaunch {
 		return // Prepare has read the configuration
 	}
-	s, err := a.openSaver(ctx)
+	s, err := a.openSaver(ctx, h)
 	var d *saveDone
 	if err == nil {
 		d, err = s.save(ctx, saveOptions{auto: true})
@@ -308,7 +311,7 @@ func (a *app) sayLaunched(h *hosted, integration string, res launch.Result) {
 		a.say("  %s", res.Reason)
 	}
 	a.sayNotPreserved(res.NotPreserved)
-	if !a.attached() {
+	if !a.attached(h.info) {
 		if cmd := attachHint(h.info, res.Session); cmd != "" {
 			a.say("  attach: %s", cmd)
 		}

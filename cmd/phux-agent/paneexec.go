@@ -28,8 +28,11 @@ func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
 		return failed
 	}
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout, payloads: payloads(args)}
-	revive := func(ctx context.Context) (host.Start, error) { return a.revive(ctx, seat) }
+	// Each time by a new look: between two presses of Enter the user may have mended it.
+	revive := func(ctx context.Context) (host.Start, error) {
+		a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout, payloads: payloads(args)}
+		return a.revive(ctx, seat)
+	}
 	var held *launch.Held
 	err = launch.Become(context.Background(), seat, environ, revive, stdin, stdout)
 	switch {

@@ -96,6 +96,7 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.warnSettings(h)
 	store, err := a.store(h.info)
 	if err != nil {
 		return err
@@ -297,7 +298,7 @@ func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (r
 	}
 	e.Lock = func() (func(), error) { return store.Lock("restore") }
 	e.Save = func(ctx context.Context) error {
-		s, err := a.openSaver(ctx)
+		s, err := a.openSaver(ctx, h)
 		if err != nil {
 			return err
 		}
@@ -485,7 +486,7 @@ func (v *restoreView) summary() {
 	if len(parts) > 0 {
 		a.say("panes: %s", strings.Join(parts, ", "))
 	}
-	if !v.dry && created > 0 && !a.attached() {
+	if !v.dry && created > 0 && !a.attached(v.h.info) {
 		for _, s := range v.report.Sessions {
 			if s.Action == restore.Create && s.Error == "" {
 				if cmd := attachHint(v.h.info, v.h.sessionName(s.Name)); cmd != "" {

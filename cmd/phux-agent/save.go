@@ -76,7 +76,7 @@ func (a *app) save(cmd *cobra.Command, f saveFlags) error {
 	if f.out == "-" && a.json {
 		return usage(cmd, "-o - prints the archive itself, so --json cannot be added")
 	}
-	s, err := a.openSaver(ctx)
+	s, err := a.openSaver(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -158,10 +158,14 @@ type saveDone struct {
 	bytes   []byte // of "-"
 }
 
-func (a *app) openSaver(ctx context.Context) (*saver, error) {
-	h, err := a.host(ctx)
-	if err != nil {
-		return nil, err
+// openSaver prepares a save. h is the host where it was opened already; one whose server did
+// not run then is probed again.
+func (a *app) openSaver(ctx context.Context, h *hosted) (*saver, error) {
+	if h == nil || !h.info.Running {
+		var err error
+		if h, err = a.host(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if !h.info.Running {
 		return nil, fmt.Errorf("save: %w", host.ErrNoServer)
