@@ -86,11 +86,17 @@ func TestScripts(t *testing.T) {
 			"killed":   cmdKilled,
 			"modes":    cmdModes,
 			"logged":   cmdLogged,
+			"setjson":  cmdSetJSON,
+			"typed":    cmdTyped,
+			"until":    cmdUntil,
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "fish" {
+			switch cond {
+			case "fish":
 				_, err := exec.LookPath("fish")
 				return err == nil, nil
+			case "root":
+				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -103,7 +109,9 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Defer(after)
-	return nil
+	// tmux starts login shells, and /etc/profile sets a PATH of its own.
+	profile := "PATH='" + env.Getenv("PATH") + "'\n"
+	return os.WriteFile(filepath.Join(env.Getenv("HOME"), ".profile"), []byte(profile), 0o600)
 }
 
 // server takes a leading -L NAME off a command's arguments.
@@ -212,11 +220,32 @@ func cmdJSONPath(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: jsonpath FILE PATH VALUE")
 	}
-	var v any
-	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &v); err != nil {
-		ts.Fatalf("%s is not JSON: %v\n%s", args[0], err, ts.ReadFile(args[0]))
+	got := jsonValue(ts, args[0], args[1])
+	same := got == args[2]
+	if pattern, ok := strings.CutPrefix(args[2], "/"); ok && strings.HasSuffix(pattern, "/") {
+		re, err := regexp.Compile(strings.TrimSuffix(pattern, "/"))
+		ts.Check(err)
+		same = re.MatchString(got)
 	}
-	for _, part := range strings.Split(args[1], ".") {
+	if same == neg {
+		ts.Fatalf("%s: %s is %q, wanted (negated: %v) %q", args[0], args[1], got, neg, args[2])
+	}
+}
+
+// setjson VAR FILE PATH puts one value of a JSON document into an environment variable.
+func cmdSetJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: setjson VAR FILE PATH")
+	}
+	ts.Setenv(args[0], jsonValue(ts, args[1], args[2]))
+}
+
+func jsonValue(ts *testscript.TestScript, file, path string) string {
+	var v any
+	if err := json.Unmarshal([]byte(ts.ReadFile(file)), &v); err != nil {
+		ts.Fatalf("%s is not JSON: %v\n%s", file, err, ts.ReadFile(file))
+	}
+	for _, part := range strings.Split(path, ".") {
 		switch x := v.(type) {
 		case map[string]any:
 			if part == "len" {
@@ -236,25 +265,40 @@ func cmdJSONPath(ts *testscript.TestScript, neg bool, args []string) {
 			v = nil
 		}
 	}
-	got := ""
 	switch x := v.(type) {
 	case string:
-		got = x
+		return x
 	case nil:
-		got = "null"
+		return "null"
 	default:
 		b, _ := json.Marshal(x)
-		got = string(b)
+		return string(b)
 	}
-	same := got == args[2]
-	if pattern, ok := strings.CutPrefix(args[2], "/"); ok && strings.HasSuffix(pattern, "/") {
-		re, err := regexp.Compile(strings.TrimSuffix(pattern, "/"))
-		ts.Check(err)
-		same = re.MatchString(got)
+}
+
+// typed [-L NAME] TARGET TEXT… types a line into a pane, and waits for nothing.
+func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: typed [-L NAME] TARGET TEXT…")
 	}
-	if same == neg {
-		ts.Fatalf("%s: %s is %q, wanted (negated: %v) %q", args[0], args[1], got, neg, args[2])
+	for _, keys := range [][]string{{"-l", "--", strings.Join(args[1:], " ")}, {"Enter"}} {
+		out, err := tmuxOut(ts, slices.Concat(flags, []string{"send-keys", "-t", args[0]}, keys)...)
+		if err != nil {
+			ts.Fatalf("send-keys: %v: %s", err, out)
+		}
 	}
+}
+
+// until PROGRAM ARGS… runs a program again and again until it succeeds.
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: until PROGRAM ARGS…")
+	}
+	await(ts, fmt.Sprintf("success of %q", args), func() (bool, string) {
+		err := ts.Exec(args[0], args[1:]...)
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // killed [-L NAME] TARGET SIGNAL sends a signal to the process of a pane and waits for its end.

@@ -67,7 +67,11 @@ func Main(name string, args []string, in io.Reader, out io.Writer) int {
 	r := &run{name: name, args: args, in: in, out: out, cwd: cwd}
 	for _, a := range args {
 		if a == "--version" {
-			fmt.Fprintf(out, "%s %s\n", name, versions[name])
+			format := map[string]string{"claude": "%s (Claude Code)\n", "codex": "codex-cli %s\n"}[name]
+			if format == "" {
+				format = "%s\n"
+			}
+			fmt.Fprintf(out, format, versions[name])
 			return 0
 		}
 	}
