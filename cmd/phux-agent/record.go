@@ -138,6 +138,18 @@ func (a *app) recordForget(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
+	// First what says which agent was launched here: else the next look would ask that agent
+	// which conversation it has open, and adopt it again. The pane keeps its key.
+	if doc.Launch != nil && (doc.Launch.IntegrationID != "" || doc.Launch.Pending) {
+		kept, err := metadata.LaunchFacts{PaneKey: doc.Launch.PaneKey}.Encode()
+		if err == nil {
+			err = h.Swap(cmd.Context(), s.Pane.Terminal, metadata.KeyAgentLaunch, s.Pane.Meta[metadata.KeyAgentLaunch], kept)
+		}
+		if err != nil {
+			return fmt.Errorf("forget the record of pane %s: %w", s, err)
+		}
+		doc.Forgotten = true
+	}
 	if old := s.Pane.Meta[metadata.KeyAgentSession]; len(old) > 0 {
 		if err := h.Swap(cmd.Context(), s.Pane.Terminal, metadata.KeyAgentSession, old, nil); err != nil {
 			return fmt.Errorf("forget the record of pane %s: %w", s, err)
@@ -150,6 +162,8 @@ func (a *app) recordForget(cmd *cobra.Command, arg string) error {
 	switch {
 	case !doc.Forgotten:
 		a.say("pane %s has no record", s)
+	case doc.Record == nil && doc.RecordError == "":
+		a.say("forgot which agent was launched in pane %s", s)
 	case doc.Record == nil:
 		a.say("forgot the invalid record of pane %s", s)
 	default:
