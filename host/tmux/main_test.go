@@ -15,6 +15,7 @@ import (
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/hosttest"
 	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/metadata"
 )
 
 // The test binary is phux-agent in panes, the suite's program, and a maker that is killed.
@@ -91,6 +92,19 @@ type stage struct {
 // with start, and then reads the configuration.
 func newStage(t testing.TB, config ...string) *stage {
 	t.Helper()
+	s := newBareStage(t, config...)
+	for _, kv := range s.env() {
+		k, v, _ := strings.Cut(kv, "=")
+		t.Setenv(k, v)
+	}
+	s.host = s.open()
+	return s
+}
+
+// newBareStage is the same for tests that run beside each other, which cannot set their
+// environment: it goes into the host's door.
+func newBareStage(t testing.TB, config ...string) *stage {
+	t.Helper()
 	b := testTmux(t)
 	// A socket's path has a short limit.
 	dir, err := os.MkdirTemp("", "phux")
@@ -107,12 +121,6 @@ func newStage(t testing.TB, config ...string) *stage {
 	s := &stage{t: t, dir: dir, socket: filepath.Join(dir, "s"), runtime: filepath.Join(dir, "run"), config: filepath.Join(home, ".tmux.conf")}
 	if err := os.WriteFile(s.config, []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	if tt, ok := t.(interface{ Setenv(k, v string) }); ok {
-		tt.Setenv("HOME", home)
-		tt.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
-		tt.Setenv("SHELL", "/bin/sh")
-		tt.Setenv("ENV", "")
 	}
 	t.Cleanup(func() {
 		// What runs in the panes is gone before the test's directories are removed.
@@ -140,13 +148,22 @@ func (s *stage) open() *Host {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	h.tool.env = append(h.tool.env, s.env()...)
 	return h
+}
+
+// env is the surroundings that a server is started in.
+func (s *stage) env() []string {
+	home := filepath.Dir(s.config)
+	return []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "SHELL=/bin/sh", "ENV=", "PATH=" + os.Getenv("PATH")}
 }
 
 // tmux runs a tmux command as a user would.
 func (s *stage) tmux(args ...string) string {
 	s.t.Helper()
-	out, err := exec.Command(testTmux(s.t), append([]string{"-u", "-S", s.socket}, args...)...).CombinedOutput()
+	cmd := exec.Command(testTmux(s.t), append([]string{"-u", "-S", s.socket}, args...)...)
+	cmd.Env = append(os.Environ(), s.env()...)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("tmux %q: %v: %s", args, err, out)
 	}
@@ -180,5 +197,67 @@ func running(pid int) bool {
 	return err == nil && !i.Dead()
 }
 
-func makeSession([]string) int { return 1 }
-func sayCaller([]string) int   { return 1 }
+// makeSession is a maker of its own process: it makes victim in the given way.
+func makeSession(args []string) int {
+	self, _ := os.Executable()
+	h, err := New(Options{Tmux: args[0], Path: args[1], Self: self, RuntimeDir: args[2]})
+	if err == nil {
+		switch args[3] {
+		case "spawn":
+			_, err = h.Spawn(context.Background(), host.Spawn{Session: "mine", Pane: logged(args[4], "0")})
+		default:
+			_, err = h.Create(context.Background(), victim(args[3], args[4]))
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// logged is a pane whose program says in the directory log that it ran.
+func logged(log, name string) host.PaneSpec {
+	return host.PaneSpec{
+		Start: host.Start{Mode: host.Program, Argv: []string{"/bin/sh", "-c", `echo >>"$0/$1"; exec sleep 1000`, log, name}},
+		Meta:  map[metadata.Key][]byte{metadata.KeyAgentSession: []byte(name)},
+	}
+}
+
+// victim is a session of three windows of three panes each: all agents, all shells, or mixed.
+func victim(kind, log string) host.CreateSession {
+	c := host.CreateSession{Name: "victim", Parallel: 2}
+	for w := range 3 {
+		layout, err := host.Split(120, 40, 3)
+		if err != nil {
+			panic(err)
+		}
+		ws := host.WindowSpec{Name: "w", Index: w + 3, Layout: layout}
+		for p := range 3 {
+			spec := logged(log, fmt.Sprintf("%d-%d", w, p))
+			if kind == "shells" || kind == "mixed" && p == 1 {
+				spec = host.PaneSpec{Start: host.Start{Dir: "/usr"}}
+			}
+			ws.Panes = append(ws.Panes, spec)
+		}
+		c.Windows = append(c.Windows, ws)
+	}
+	return c
+}
+
+// sayCaller writes what Caller answers into a file.
+func sayCaller(args []string) int {
+	h, err := New(Options{Tmux: args[0], Path: args[1]})
+	if err != nil {
+		return 1
+	}
+	here, err := h.Caller(context.Background())
+	text := here.Terminal.ID + " " + here.SessionID + " " + here.Session
+	if err != nil {
+		text = "error: " + err.Error()
+	}
+	if os.WriteFile(args[2]+".tmp", []byte(text), 0o600) != nil || os.Rename(args[2]+".tmp", args[2]) != nil {
+		return 1
+	}
+	return 0
+}

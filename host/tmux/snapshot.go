@@ -49,12 +49,15 @@ func (h *Host) list(ctx context.Context, words ...string) ([]row, error) {
 		if e := (*CommandError)(nil); errors.As(err, &e) && e.Stderr == "no current target" && words[0] == "-a" {
 			return nil, nil // a server without a session
 		}
-		if err != nil {
+		rows, perr := parseRows(string(out), m, exact)
+		switch {
+		case errors.Is(err, host.ErrNoServer):
 			return nil, err
-		}
-		rows, err := parseRows(string(out), m, exact)
-		if err != nil {
+		case len(rows) == 0 && err != nil:
+			// Beside a listing that is there an error is that of a hook of the user's.
 			return nil, err
+		case perr != nil:
+			return nil, perr
 		}
 		if len(rows) > 0 {
 			h.saw(parseVersion(rows[0].version))

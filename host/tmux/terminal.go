@@ -87,7 +87,7 @@ func (h *Host) guarded(ctx context.Context, t host.Terminal, l list, before ...s
 		return nil, err
 	}
 	m := newMark()
-	inner := append(list{"display-message -p " + m + "ok"}, l...)
+	inner := append(append(list{"display-message -p " + m + "ok"}, l...), "display-message -p "+m+"done")
 	var there list
 	there.add("if-shell", "-F", "-t", t.ID, "#{==:#{pane_id},"+t.ID+"}", inner.String(), "display-message -p "+m+"gone")
 	var outer list
@@ -98,14 +98,17 @@ func (h *Host) guarded(ctx context.Context, t host.Terminal, l list, before ...s
 		return nil, host.ErrStale
 	case bytes.Contains(out, []byte(m+"gone")):
 		return nil, host.ErrNoTerminal
+	case bytes.Contains(out, []byte(m+"done")):
+		// Whatever the client's status is: a hook of the user's may have failed beside us.
 	case errors.Is(err, host.ErrNoServer):
 		return out, fmt.Errorf("%w: %w", host.ErrStale, err)
 	case err != nil:
 		return out, err
-	case !bytes.Contains(out, []byte(m+"ok")):
+	default:
 		return out, errListing
 	}
 	_, out, _ = bytes.Cut(out, []byte(m+"ok\n"))
+	out, _, _ = bytes.Cut(out, []byte(m+"done\n"))
 	return out, nil
 }
 

@@ -169,12 +169,12 @@ func (h *Host) probe(ctx context.Context) (probed, error) {
 	m := newMark()
 	out, err := h.tool.run(ctx, "", "display-message", "-p", "-t", nowhere(m), probeFormat(m), then,
 		"list-sessions", "-F", m+"<#{session_id} #{session_name}"+m+">")
-	if err != nil {
+	p, perr := parseProbe(out, m)
+	if err != nil && (perr != nil || errors.Is(err, host.ErrNoServer)) {
 		return probed{}, err
 	}
-	p, err := parseProbe(out, m)
-	if err != nil {
-		return probed{}, err
+	if perr != nil {
+		return probed{}, perr
 	}
 	p.sessions = make(map[string]string)
 	rest := string(out)
