@@ -470,6 +470,36 @@ func TestBestPassesOverWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A whole head over a broken body is no generation to be equal to.
+func TestABrokenBodyIsWrittenAgain(t *testing.T) {
+	b := newBench(t)
+	b.save(ws("L1", "work=a"))
+	newest := b.save(ws("L1", "work=b"))
+	if err := os.Truncate(newest.Path, newest.Size-20); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.save(ws("L1", "work=b")); got.Unchanged || got.Generation != 3 {
+		t.Errorf("%+v", got)
+	}
+	if c := b.best(); c.Generation != 3 {
+		t.Error(c.Generation)
+	}
+}
+
+// What a save says without having read the last one's sessions is what reading them says.
+func TestUnchangedSaysWhatIsThere(t *testing.T) {
+	b := newBench(t)
+	b.save(ws("L1", "work=a", "other=b,c?"))
+	quick := b.save(ws("L1", "work=a", "other=b,c?"))
+	there, err := b.Get(1)
+	if err != nil || !quick.Unchanged {
+		t.Fatal(quick.Unchanged, err)
+	}
+	if d := cmp.Diff(there, quick.Entry, equateEmpty); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestAMissingNewestIsSaid(t *testing.T) {
 	b := newBench(t)
 	b.save(ws("L1", "work=a"))
