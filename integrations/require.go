@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/go-json-experiment/json"
 )
@@ -46,7 +47,8 @@ func (r Require) Holds(env Env) (detail string, ok bool) {
 }
 
 func readSettings(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Not to wait: a fifo in the file's place would hold every plan.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
