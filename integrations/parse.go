@@ -133,6 +133,7 @@ func (r *reader) template() *Template {
 			ScrubEnv:         l.strs("scrub_env"),
 			AfterExit:        l.word("after_exit", "shell", "hold", "close"),
 			SurvivesHangup:   l.boolean("survives_hangup"),
+			Passthrough:      l.strs("passthrough"),
 		}
 	}
 	if s, ok := top.sub("session_identity"); ok {
@@ -164,13 +165,19 @@ func (r *reader) template() *Template {
 			Kind: o.required("kind", "file", "open-file", "hook"),
 			Path: o.str("path"), ID: o.str("id"), PID: o.str("pid"), Start: o.str("start"),
 			StartUnit: o.word("start_unit", "", "ticks", "s", "ms"),
-			Where:     o.scalars("where"), On: o.strs("on"),
+			Where:     o.scalars("where"), On: o.strs("on"), Event: o.str("event"),
 		})
 	}
 	for _, q := range top.subs("require") {
 		t.Require = append(t.Require, Require{
 			File: q.str("file"), JSON: q.str("json"), Equals: q.scalar("equals"), Default: q.scalar("default"),
 			At: q.required("at", "restore", "launch"), Consequence: q.str("consequence"),
+		})
+	}
+	for _, h := range top.subs("hooks") {
+		t.Hooks = append(t.Hooks, Hook{
+			File: h.str("file"), Format: h.required("format", FormatJSON, FormatBlock, FormatFile),
+			Events: h.strs("events"), Into: h.str("into"), Entry: h.str("entry"), Note: h.str("note"),
 		})
 	}
 	if a, ok := top.sub("agent_identity"); ok {

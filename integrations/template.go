@@ -17,6 +17,7 @@ type Template struct {
 	Transcript    *Transcript
 	Observe       []Observe
 	Require       []Require
+	Hooks         []Hook
 	Agent         AgentIdentity
 }
 
@@ -35,6 +36,9 @@ type Launch struct {
 	ScrubEnv         []string // exact names
 	AfterExit        string   // "shell" | "hold" | "close"
 	SurvivesHangup   bool
+	// Passthrough are the words with which the CLI is no interactive start: subcommands and
+	// options. See Template.Interactive.
+	Passthrough []string
 }
 
 // SessionIdentity says how the CLI takes, makes and resumes a native id.
@@ -71,7 +75,8 @@ type Observe struct {
 	Start     string         // JSON pointer to the process's start time
 	StartUnit string         // "ticks" (since boot) | "s" | "ms" (since 1970)
 	Where     map[string]any // JSON pointer -> string, bool, int64 or float64
-	On        []string       // hook events
+	On        []string       // hook events; the event is an argument of `phux-agent hook ID EVENT`
+	Event     string         // JSON pointer to the event in a hook's payload, where no argument says it
 }
 
 // Require is what must hold outside, or a promise breaks.

@@ -41,6 +41,9 @@ func (r *reader) validate(t *Template) {
 	for i := range t.Require {
 		r.require(t, i)
 	}
+	for i := range t.Hooks {
+		r.hook(t, i)
+	}
 }
 
 func (r *reader) names(t *Template) {
@@ -92,6 +95,7 @@ func (r *reader) launch(t *Template) {
 			r.refuse(at, "", "must be at most %d bytes without NUL", maxArg)
 		}
 	}
+	r.list("launch.passthrough", t.Launch.Passthrough)
 	r.list("launch.scrub_env", t.Launch.ScrubEnv)
 	for i, name := range t.Launch.ScrubEnv {
 		if !envName(name) {
@@ -303,7 +307,7 @@ func (r *reader) transcript(t *Template) {
 func (r *reader) observe(t *Template, i int) {
 	o := &t.Observe[i]
 	in := elem("observe", i) + "."
-	for _, p := range []struct{ key, value string }{{"id", o.ID}, {"pid", o.PID}, {"start", o.Start}} {
+	for _, p := range []struct{ key, value string }{{"id", o.ID}, {"pid", o.PID}, {"start", o.Start}, {"event", o.Event}} {
 		r.pointer(in+p.key, p.value)
 	}
 	for _, p := range sortedKeys(o.Where) {

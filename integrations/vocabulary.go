@@ -11,19 +11,20 @@ import (
 var vocabulary = map[string][]string{
 	"": {
 		"schema_version", "id", "display_name", "kind",
-		"cli", "launch", "session_identity", "transcript", "observe", "require", "agent_identity",
+		"cli", "launch", "session_identity", "transcript", "observe", "require", "hooks", "agent_identity",
 		// phux's, for its package tools; we read none of them.
 		"description", "first_party", "capabilities", "detect", "link",
 	},
 	"cli":    {"version_args", "verified", "min_version"},
-	"launch": {"command", "working_directory", "env", "scrub_env", "after_exit", "survives_hangup"},
+	"launch": {"command", "working_directory", "env", "scrub_env", "after_exit", "survives_hangup", "passthrough"},
 	"session_identity": {
 		"mode", "restore", "native_env", "id_pattern", "resume_args", "fresh_args", "fork_args", "mint_command",
 		"fork_command", "resume_cwd", "never_prompted", "unknown_id", "never",
 	},
 	"transcript":     {"root", "paths", "head_id", "contains"},
-	"observe":        {"kind", "path", "id", "pid", "start", "start_unit", "where", "on"},
+	"observe":        {"kind", "path", "id", "pid", "start", "start_unit", "where", "on", "event"},
 	"require":        {"file", "json", "equals", "default", "at", "consequence"},
+	"hooks":          {"file", "format", "events", "into", "entry", "note"},
 	"agent_identity": {"name", "kind"},
 	"detect":         {"mode", "command", "env"},
 	"link":           {"mode", "default_session"},

@@ -1,0 +1,134 @@
+package integrations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Hook says how the CLI is told to call `phux-agent hook ID EVENT`: an edit of one of its own
+// files, of the user's scope.
+type Hook struct {
+	File   string   // see ExpandRoot
+	Format string   // FormatJSON | FormatBlock | FormatFile
+	Events []string // one entry for each; none for FormatFile
+	Into   string   // of FormatJSON: JSON pointer to the array that gets the entry; may hold ${EVENT}
+	Entry  string   // what is put there; see Text
+	Note   string   // what the user will meet afterwards, for people; may be empty
+}
+
+// The formats of a Hook's file.
+const (
+	FormatJSON  = "json"  // JSON, comments and commas at the end allowed: the entry joins an array
+	FormatBlock = "block" // a text file with # comments: a marked block at its end
+	FormatFile  = "file"  // the whole file is ours
+)
+
+// The slots of a Hook's entry.
+const (
+	slotCommand = "${COMMAND}"    // a shell's command line: our program, hook, and the integration
+	slotProgram = "${PHUX_AGENT}" // our program alone, for those that start it without a shell
+	slotEvent   = "${EVENT}"
+)
+
+// Text is the entry for one event. command is what stands for ${COMMAND}, and program for
+// ${PHUX_AGENT}; both are written as the inside of a JSON string, as which TOML and JavaScript
+// read them too.
+func (h Hook) Text(command, program, event string) string {
+	return strings.NewReplacer(slotCommand, inString(command), slotProgram, inString(program), slotEvent, inString(event)).Replace(h.Entry)
+}
+
+// Pointer is Into for one event.
+func (h Hook) Pointer(event string) string {
+	event = strings.ReplaceAll(strings.ReplaceAll(event, "~", "~0"), "/", "~1")
+	return strings.ReplaceAll(h.Into, slotEvent, event)
+}
+
+func inString(s string) string {
+	b, err := jsontext.AppendQuote(nil, s)
+	if err != nil || len(b) < 2 {
+		return ""
+	}
+	return string(b[1 : len(b)-1])
+}
+
+const maxEntry = 16 << 10 // bytes of a hook's entry
+
+func (r *reader) hook(t *Template, i int) {
+	h := &t.Hooks[i]
+	in := elem("hooks", i) + "."
+	r.root(in+"file", h.File)
+	r.list(in+"events", h.Events)
+	r.short(in+"note", h.Note)
+	if r.refused(in+"format") || r.refused(in+"entry") {
+		return
+	}
+	switch {
+	case h.Entry == "":
+		r.refuse(in+"entry", `write entry = '{"type": "command", "command": "${COMMAND} ${EVENT}"}'`, "is missing")
+		return
+	case len(h.Entry) > maxEntry:
+		r.refuse(in+"entry", "", "%d bytes, at most %d", len(h.Entry), maxEntry)
+		return
+	case !strings.Contains(h.Entry, slotCommand) && (h.Format != FormatFile || !strings.Contains(h.Entry, slotProgram)):
+		r.refuse(in+"entry", "write "+slotCommand+" where the command line belongs", "does not call us")
+	}
+	switch h.Format {
+	case FormatFile:
+		if len(h.Events) > 0 {
+			r.refuse(in+"events", "the file says itself which events it hears", "has no use here")
+		}
+	default:
+		if len(h.Events) == 0 && !r.refused(in+"events") {
+			r.refuse(in+"events", `write events = ["SessionStart"]`, "must name the events to be told of")
+		}
+	}
+	if h.Format != FormatJSON {
+		if h.Into != "" {
+			r.refuse(in+"into", "leave it out", "belongs to a JSON file")
+		}
+		return
+	}
+	if !validPointer(h.Pointer("e")) {
+		r.refuse(in+"into", `write into = "/hooks/${EVENT}"`, "must be a JSON pointer to the array that gets the entry")
+	}
+	var v any
+	if err := json.Unmarshal([]byte(h.Text("c", "p", "e")), &v); err != nil {
+		r.refuse(in+"entry", "write one JSON value", "is not JSON: %v", fmt.Errorf("%w", err))
+	}
+}
+
+// Interactive reports whether these arguments start the CLI's interface, as `launch --here` wants
+// it, and if not, which of them says so. A word without a dash counts as the first argument that
+// is no option, for a prompt may hold any word ("*" is any of them); an option counts wherever it stands before a --,
+// with its value glued to it or not. What [session_identity] never lists picks a conversation by
+// itself, and is no start of ours either.
+func (t *Template) Interactive(args []string) (word string, interactive bool) {
+	first := true
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		if !strings.HasPrefix(a, "-") {
+			if first && (t.passes(a) || t.passes("*")) || slices.Contains(t.Identity.Never, a) {
+				return a, false
+			}
+			first = false
+			continue
+		}
+		name, _, _ := strings.Cut(a, "=")
+		if t.passes(name) || slices.Contains(t.Identity.Never, name) {
+			return name, false
+		}
+		// -pTEXT, as a short option's value may be written.
+		if len(a) > 2 && a[1] != '-' && t.passes(a[:2]) {
+			return a[:2], false
+		}
+	}
+	return "", true
+}
+
+func (t *Template) passes(word string) bool { return slices.Contains(t.Launch.Passthrough, word) }
