@@ -113,7 +113,7 @@ var rules = []rule{
 		}
 		return "the hosts are: tmux"
 	}),
-	as(noHost, "no-host", always[*noTmuxError]("install tmux 3.2a or later")),
+	as(noHost, "no-host", always[*noTmuxError]("install tmux 3.2a or later; the embedded host is not built yet")),
 	sentinel(host.ErrNoServer, noHost, "no-server", "start one by phux-agent launch or restore, or choose another with -L NAME or -S PATH"),
 	sentinel(host.ErrOlderHost, refused, "host-unsupported", "use tmux 3.2a or later, and restart its server"),
 	sentinel(host.ErrDangerous, refused, "dangerous-setting", "change the setting, then try again"),

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -161,5 +163,29 @@ func TestRestoreStatus(t *testing.T) {
 				t.Errorf("exit %d, want %d", got, c.code)
 			}
 		})
+	}
+}
+
+// TestReasonsAreDocumented keeps docs/exit-codes.md true: each word stands in the row of its code.
+func TestReasonsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile("errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[string]string{"failed": "1", "misused": "2", "partial": "3", "refused": "4", "noHost": "5", "timedOut": "124"}
+	rule := regexp.MustCompile(`(?:as\(|sentinel\([^,]*, )(\w+), "([a-z-]+)"`)
+	found := rule.FindAllStringSubmatch(string(src), -1)
+	if len(found) < 40 {
+		t.Fatalf("only %d rules were found", len(found))
+	}
+	for _, m := range found {
+		row := regexp.MustCompile("(?m)^\\|.*`" + m[2] + "`.*\\| " + codes[m[1]] + " \\|$")
+		if !row.Match(b) {
+			t.Errorf("%s (code %s) has no row", m[2], codes[m[1]])
+		}
 	}
 }
