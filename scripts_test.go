@@ -87,6 +87,7 @@ func TestScripts(t *testing.T) {
 			"modes":    cmdModes,
 			"logged":   cmdLogged,
 			"setjson":  cmdSetJSON,
+			"editjson": cmdEditJSON,
 			"typed":    cmdTyped,
 			"until":    cmdUntil,
 		},
@@ -240,11 +241,91 @@ func cmdSetJSON(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], jsonValue(ts, args[1], args[2]))
 }
 
+// editjson IN OUT EDIT… writes a changed copy of a JSON document: PATH=JSON sets a value (a text
+// that is not JSON is a string), PATH=@OTHER copies the one at OTHER, -PATH removes one. Paths
+// are those of jsonpath; one index beyond a list's end appends.
+func cmdEditJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: editjson IN OUT EDIT…")
+	}
+	var doc any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &doc))
+	for _, e := range args[2:] {
+		if path, ok := strings.CutPrefix(e, "-"); ok {
+			doc = edited(ts, doc, strings.Split(path, "."), nil, true)
+			continue
+		}
+		path, value, ok := strings.Cut(e, "=")
+		if !ok {
+			ts.Fatalf("editjson: %q is no PATH=VALUE", e)
+		}
+		var v any = value
+		if other, ok := strings.CutPrefix(value, "@"); ok {
+			b, err := json.Marshal(jsonAt(doc, other))
+			ts.Check(err)
+			value = string(b)
+		}
+		if err := json.Unmarshal([]byte(value), &v); err != nil {
+			v = value
+		}
+		doc = edited(ts, doc, strings.Split(path, "."), v, false)
+	}
+	b, err := json.MarshalIndent(doc, "", "  ")
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), append(b, '\n'), 0o600))
+}
+
+func edited(ts *testscript.TestScript, doc any, path []string, v any, remove bool) any {
+	if len(path) == 0 {
+		return v
+	}
+	last := remove && len(path) == 1
+	switch x := doc.(type) {
+	case map[string]any:
+		if last {
+			delete(x, path[0])
+			return x
+		}
+		x[path[0]] = edited(ts, x[path[0]], path[1:], v, remove)
+		return x
+	case []any:
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i < 0 || i > len(x) || i == len(x) && remove {
+			ts.Fatalf("editjson: no element %q", path[0])
+		}
+		if last {
+			return slices.Delete(x, i, i+1)
+		}
+		if i == len(x) {
+			x = append(x, nil)
+		}
+		x[i] = edited(ts, x[i], path[1:], v, remove)
+		return x
+	case nil:
+		return edited(ts, map[string]any{}, path, v, remove)
+	}
+	ts.Fatalf("editjson: nothing below %q", path[0])
+	return nil
+}
+
 func jsonValue(ts *testscript.TestScript, file, path string) string {
 	var v any
 	if err := json.Unmarshal([]byte(ts.ReadFile(file)), &v); err != nil {
 		ts.Fatalf("%s is not JSON: %v\n%s", file, err, ts.ReadFile(file))
 	}
+	v = jsonAt(v, path)
+	switch x := v.(type) {
+	case string:
+		return x
+	case nil:
+		return "null"
+	default:
+		b, _ := json.Marshal(x)
+		return string(b)
+	}
+}
+
+func jsonAt(v any, path string) any {
 	for _, part := range strings.Split(path, ".") {
 		switch x := v.(type) {
 		case map[string]any:
@@ -265,15 +346,7 @@ func jsonValue(ts *testscript.TestScript, file, path string) string {
 			v = nil
 		}
 	}
-	switch x := v.(type) {
-	case string:
-		return x
-	case nil:
-		return "null"
-	default:
-		b, _ := json.Marshal(x)
-		return string(b)
-	}
+	return v
 }
 
 // typed [-L NAME] TARGET TEXT… types a line into a pane, and waits for nothing.
