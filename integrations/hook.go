@@ -101,34 +101,47 @@ func (r *reader) hook(t *Template, i int) {
 	}
 }
 
-// Interactive reports whether these arguments start the CLI's interface, as `launch --here` wants
-// it, and if not, which of them says so. A word without a dash counts as the first argument that
-// is no option, for a prompt may hold any word ("*" is any of them); an option counts wherever it stands before a --,
-// with its value glued to it or not. What [session_identity] never lists picks a conversation by
-// itself, and is no start of ours either.
-func (t *Template) Interactive(args []string) (word string, interactive bool) {
+// Headless reports whether these arguments make the CLI something else than its interface, and
+// which of them says so. A word without a dash counts as the first argument that is no option,
+// for a prompt may hold any word ("*" is any of them), or anywhere where [session_identity] never
+// lists it too; an option counts wherever it stands before a --, with its value glued to it or not.
+func (t *Template) Headless(args []string) (word string, headless bool) {
+	passes := func(w string) bool { return slices.Contains(t.Launch.Passthrough, w) }
 	first := true
+	for _, a := range args {
+		switch name, _, _ := strings.Cut(a, "="); {
+		case a == "--":
+			return "", false
+		case !strings.HasPrefix(a, "-"):
+			if first && (passes(a) || passes("*")) || passes(a) && t.never(a) {
+				return a, true
+			}
+			first = false
+		case passes(name):
+			return name, true
+		case len(a) > 2 && a[1] != '-' && passes(a[:2]): // -pTEXT
+			return a[:2], true
+		}
+	}
+	return "", false
+}
+
+// Interactive reports whether `launch --here` may start the CLI's interface with these arguments
+// under an identity, and if not, which of them says so: those that Headless knows, and what
+// [session_identity] never lists, for that picks a conversation by itself.
+func (t *Template) Interactive(args []string) (word string, interactive bool) {
+	if word, headless := t.Headless(args); headless {
+		return word, false
+	}
 	for _, a := range args {
 		if a == "--" {
 			break
 		}
-		if !strings.HasPrefix(a, "-") {
-			if first && (t.passes(a) || t.passes("*")) || slices.Contains(t.Identity.Never, a) {
-				return a, false
-			}
-			first = false
-			continue
-		}
-		name, _, _ := strings.Cut(a, "=")
-		if t.passes(name) || slices.Contains(t.Identity.Never, name) {
+		if name, _, _ := strings.Cut(a, "="); t.never(name) {
 			return name, false
-		}
-		// -pTEXT, as a short option's value may be written.
-		if len(a) > 2 && a[1] != '-' && t.passes(a[:2]) {
-			return a[:2], false
 		}
 	}
 	return "", true
 }
 
-func (t *Template) passes(word string) bool { return slices.Contains(t.Launch.Passthrough, word) }
+func (t *Template) never(word string) bool { return slices.Contains(t.Identity.Never, word) }

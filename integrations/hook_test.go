@@ -47,4 +47,18 @@ func TestInteractive(t *testing.T) {
 			t.Errorf("%s %q: %q, %v", c.id, c.args, word, ok)
 		}
 	}
+	for _, c := range []struct {
+		id   string
+		args []string
+		want bool
+	}{
+		{"claude-code", []string{"--resume", v4}, false}, // an interface, though none of our making
+		{"codex", []string{"resume", v7}, false},
+		{"codex", []string{"-m", "gpt", "exec", "do"}, true},
+		{"claude-code", []string{"-p", "x"}, true},
+	} {
+		if _, got := all[c.id].Headless(c.args); got != c.want {
+			t.Errorf("%s %q: headless %v", c.id, c.args, got)
+		}
+	}
 }

@@ -22,6 +22,7 @@ type LaunchFacts struct {
 	OwnerPID      int       `json:"owner_pid,omitzero"`      // the process that pane-exec became
 	OwnerStart    uint64    `json:"owner_start,omitzero"`    // its start time, in clock ticks since boot
 	ConfirmedAt   time.Time `json:"confirmed_at,omitzero"`   // when the record was last proven; UTC
+	ConfirmedBy   string    `json:"confirmed_by,omitzero"`   // "hook" where only a report of the owner proved it; empty: what the owner keeps
 	Unconfirmed   string    `json:"unconfirmed,omitzero"`    // why the last observation did not confirm it
 	Previous      []string  `json:"previous,omitempty"`      // earlier native ids, newest first, at most MaxPrevious
 	NotPreserved  []string  `json:"not_preserved,omitempty"` // extra arguments that a restore will not bring back
@@ -54,6 +55,7 @@ func (f LaunchFacts) Validate() error {
 		{"profile", f.Profile, MaxID},
 		{"store", f.Store, MaxID},
 		{"durability", f.Durability, MaxID},
+		{"confirmed_by", f.ConfirmedBy, MaxID},
 	} {
 		if err := checkOptional(w.name, w.value, w.most); err != nil {
 			return err
@@ -119,7 +121,7 @@ func decodeLaunchFacts(b []byte) (f LaunchFacts, err error) {
 		"launch_cwd": &f.LaunchDir, "store": &f.Store, "owner_pid": &f.OwnerPID, "owner_start": &f.OwnerStart,
 		"confirmed_at": &f.ConfirmedAt, "unconfirmed": &f.Unconfirmed, "previous": &f.Previous,
 		"not_preserved": &f.NotPreserved, "pending": &f.Pending, "durability": &f.Durability,
-		"ended": &f.Ended, "epoch": &f.Epoch,
+		"ended": &f.Ended, "epoch": &f.Epoch, "confirmed_by": &f.ConfirmedBy,
 	}
 	err = object(b, false, func(name string, d *jsontext.Decoder) error {
 		field, known := at[name]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -19,7 +20,10 @@ type Answer struct {
 	Kind   AnswerKind
 	ID     string // for Confirmed: as the CLI stores it
 	Reason string // for Unknown and Gone
-	By     string // the observer that proved it: "file" | "open-file"
+	By     string // the observer that proved it: "file" | "open-file" | "hook"
+	// Open are the ids that it has open where those are several, sorted: one of them is the active
+	// one, and a hook may say which.
+	Open []string
 }
 
 type AnswerKind string
@@ -129,7 +133,7 @@ func (o *Observer) Observe(t *integrations.Template, root Process) Answer {
 	case !asked:
 		return Answer{Kind: Unknown, Reason: "its template has no observer that can be read"}
 	case len(found) > 1:
-		return Answer{Kind: Unknown, Reason: fmt.Sprintf("%d conversations open", len(found))}
+		return Answer{Kind: Unknown, Reason: fmt.Sprintf("%d conversations open", len(found)), Open: slices.Sorted(maps.Keys(found))}
 	case len(found) == 0:
 		if len(reasons) == 0 {
 			reasons = []string{"nothing shows which conversation it has open"}
@@ -145,6 +149,7 @@ func (o *Observer) Observe(t *integrations.Template, root Process) Answer {
 const (
 	kindFile     = "file"
 	kindOpenFile = "open-file"
+	kindHook     = "hook"
 )
 
 // ask evaluates one observer over the owner's block: every id that it proves, and why it proves

@@ -151,6 +151,25 @@ func Exe(pid int) (string, error) {
 	return strings.TrimSuffix(s, " (deleted)"), nil
 }
 
+// Dir is the working directory of the process, resolved.
+func Dir(pid int) (string, error) {
+	s, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	if err != nil {
+		return "", gone("read the directory of", pid, err)
+	}
+	return s, nil
+}
+
+// Descriptor names what a descriptor of the process is: a resolved path, or "pipe:[…]" and the
+// like.
+func Descriptor(pid, fd int) (string, error) {
+	s, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", gone("read a descriptor of", pid, err)
+	}
+	return s, nil
+}
+
 // OpenFiles returns what the process holds open.
 func OpenFiles(pid int) ([]OpenFile, error) {
 	d, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
