@@ -21,7 +21,7 @@ func Load(src Source) (*Registry, error) {
 	if !filepath.IsAbs(src.DataDir) {
 		return nil, fmt.Errorf("load plugins: data directory %q is not absolute", src.DataDir)
 	}
-	l := loader{src: src, roots: make(map[string]bool)}
+	l := loader{src: src, roots: make(map[string]bool), later: make(map[string]func(*Integration))}
 	l.firstParty()
 	l.dataDir()
 	for _, dir := range src.Added {
@@ -30,7 +30,7 @@ func Load(src Source) (*Registry, error) {
 	slices.SortStableFunc(l.found, func(a, b Plugin) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Root, b.Root))
 	})
-	return &Registry{plugins: l.found}, nil
+	return &Registry{plugins: l.found, later: l.later}, nil
 }
 
 // LoadDir reads one directory as a package, whatever its place: for `plugin add` and `plugin
@@ -46,6 +46,7 @@ type loader struct {
 	check trust.Checker
 	roots map[string]bool
 	found []Plugin
+	later map[string]func(*Integration)
 }
 
 func (l *loader) dataDir() {
@@ -138,16 +139,28 @@ func (l *loader) read(p *Plugin) {
 	}
 	for _, n := range names {
 		in := Integration{ID: stem(n), File: filepath.Join(p.Root, integrationsDir, n)}
-		if p.Err != nil {
+		switch {
+		case p.Err != nil:
 			in.Err = p.Err
-		} else if in.Err = l.template(p.Root, &in); in.Err != nil {
-			in.Template = nil
+		case p.Origin == Embedded:
+			// Its bytes are those of the binary, and each file is named by its id: a verb that
+			// wants one template need not parse them all.
+			l.later[in.File] = func(in *Integration) { l.template(p.Root, in) }
+		default:
+			l.template(p.Root, &in)
 		}
 		p.Integrations = append(p.Integrations, in)
 	}
 }
 
-func (l *loader) template(root string, in *Integration) error {
+// template reads and parses one template, or says in its place what is wrong.
+func (l *loader) template(root string, in *Integration) {
+	if in.Err = l.parse(root, in); in.Err != nil {
+		in.Template = nil
+	}
+}
+
+func (l *loader) parse(root string, in *Integration) error {
 	b, err := l.check.ReadFile(in.File, maxFile)
 	if err != nil {
 		return err

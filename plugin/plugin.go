@@ -5,6 +5,7 @@ package plugin
 import (
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/trust"
@@ -99,11 +100,33 @@ type Off struct {
 	Integrations []string
 }
 
-// Registry is the set of packages as it is now.
-type Registry struct{ plugins []Plugin }
+// Registry is the set of packages as it was at Load. It may be used concurrently.
+type Registry struct {
+	plugins []Plugin
+
+	mu    sync.Mutex
+	later map[string]func(*Integration) // by File: templates that are parsed when somebody asks
+}
 
 // Plugins lists the packages, sorted by id, then root.
-func (r *Registry) Plugins() []Plugin { return r.plugins }
+func (r *Registry) Plugins() []Plugin {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.plugins {
+		for j := range r.plugins[i].Integrations {
+			r.settle(&r.plugins[i].Integrations[j])
+		}
+	}
+	return r.plugins
+}
+
+// settle parses a template that was put off. The caller holds the lock.
+func (r *Registry) settle(in *Integration) {
+	if parse, ok := r.later[in.File]; ok {
+		delete(r.later, in.File)
+		parse(in)
+	}
+}
 
 // CheckTrust walks every component of an absolute path up to / and reports the first that
 // someone else could change, naming path, owner and mode, as a *TrustError. Links are followed,

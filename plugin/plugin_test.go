@@ -200,6 +200,35 @@ func TestFirstParty(t *testing.T) {
 	}
 }
 
+// TestBuiltin holds the real package to what its lazy loading relies on: each file is named by
+// its id, and each template is sound.
+func TestBuiltin(t *testing.T) {
+	r, err := Load(Source{DataDir: home(t)})
+	must(t, err)
+	p := r.Plugins()[0]
+	must(t, p.Err)
+	if len(p.Integrations) < 8 || len(p.Warnings) > 0 {
+		t.Errorf("%d integrations, warnings %v", len(p.Integrations), p.Warnings)
+	}
+	for _, in := range p.Integrations {
+		if in.Err != nil || in.ID != stem(filepath.Base(in.File)) || in.Template == nil || in.Template.ID != in.ID {
+			t.Errorf("%s: id %q, %v", in.File, in.ID, in.Err)
+		}
+	}
+	var wg sync.WaitGroup
+	r, err = Load(Source{DataDir: home(t)})
+	must(t, err)
+	for range 4 {
+		wg.Go(func() {
+			if _, err := r.Resolve("codex"); err != nil {
+				t.Error(err)
+			}
+			r.Plugins()
+		})
+	}
+	wg.Wait()
+}
+
 func TestFirstPartyRaced(t *testing.T) {
 	data := home(t)
 	var wg sync.WaitGroup
@@ -387,6 +416,23 @@ func TestLookProgram(t *testing.T) {
 		var pe *ProgramError
 		if got != c.want || c.why != "" && (!errors.As(err, &pe) || !strings.Contains(err.Error(), c.why)) {
 			t.Errorf("LookProgram(%q, %q) = %q, %v", c.name, c.path, got, err)
+		}
+	}
+}
+
+// BenchmarkLoad is what each verb, and a respawned pane, pays for the first-party package.
+func BenchmarkLoad(b *testing.B) {
+	data := b.TempDir()
+	if err := os.Chmod(data, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r, err := Load(Source{DataDir: data})
+		if err == nil {
+			_, err = r.Resolve("claude-code")
+		}
+		if err != nil {
+			b.Fatal(err)
 		}
 	}
 }

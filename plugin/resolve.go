@@ -26,6 +26,8 @@ func (c candidate) err() error {
 // A broken or untrusted template does not contest a good one; two good ones are ambiguous,
 // whichever was there first, and so are two packages of one id.
 func (r *Registry) Resolve(integrationID string) (Owner, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var good, off, bad, distrusted []candidate
 	for i := range r.plugins {
 		p := &r.plugins[i]
@@ -34,6 +36,7 @@ func (r *Registry) Resolve(integrationID string) (Owner, error) {
 			if c.in.ID != integrationID {
 				continue
 			}
+			r.settle(c.in)
 			var te *TrustError
 			switch err := c.err(); {
 			case !c.in.Enabled:
