@@ -30,11 +30,14 @@ func (s Store) writeDecision(n uint64, suffix string, d decision) error {
 }
 
 func (s Store) readDecision(file string) (decision, error) {
-	var d decision
 	b, err := s.readSmall(file)
 	if err != nil {
-		return d, err
+		return decision{}, err
 	}
+	return parseDecision(file, b)
+}
+
+func parseDecision(file string, b []byte) (d decision, err error) {
 	if err := json.Unmarshal(b, &d); err != nil {
 		return d, err
 	}
