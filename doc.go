@@ -17,7 +17,7 @@
 //	host/memory      an in-memory body with scriptable faults
 //	host/hosttest    the conformance suite that every body passes
 //	metadata         the nouns that all of the above speak of, their bounds, their exact form
-//	internal/...     atomicfile, proc, dirs, ui; fakeagent, for tests: they import nothing of ours
+//	internal/...     atomicfile, proc, dirs, trust, ui; fakeagent, for tests: they import nothing of ours
 //
 // The arrows, enforced by house_test.go:
 //
