@@ -36,6 +36,9 @@ type Request struct {
 	// Write lets the capture put proven changes back on the panes (rotation, adoption) by
 	// compare-and-swap, and rebuild lost claims. ps does it too; --plan does not.
 	Write bool
+	// Adopt takes in the agents that somebody started by hand in a shell, where what the agent
+	// keeps proves which conversation it has open.
+	Adopt bool
 
 	proofs proofs // for tests: nil means this machine's processes
 }

@@ -41,10 +41,21 @@ start = "/procStart"
 start_unit = "ticks"
 `
 
+const hookOf = `
+[[observe]]
+kind = "hook"
+on = ["Start", "Prompt"]
+id = "/session_id"
+event = "/hook_event_name"
+where = { "/kind" = "main" }
+`
+
 var templates = map[string]string{
 	"demo":  identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + proofOf,
 	"late":  identity + `never_prompted = "lost"` + proofOf,
 	"blind": identity,
+	"told":  identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + hookOf,
+	"both":  identity + proofOf + hookOf,
 	"plain": "",
 }
 
@@ -65,7 +76,11 @@ type rig struct {
 	answers map[int]owner.Answer // by pid
 	gone    map[string]bool      // ids whose conversation is absent
 	mu      sync.Mutex
-	seen    int // observations
+	seen    int                     // observations
+	hand    map[int]owner.ByHand    // by the pid of the pane's program
+	chain   map[int][]owner.Process // what stands above a process
+	between map[int]error           // why a process does not speak for the agent above it
+	lives   map[string]owner.Live   // by native id
 	env     map[string]string
 }
 
@@ -96,6 +111,30 @@ func (r *rig) probe(_ *integrations.Template, id string, _ integrations.Env) own
 	return owner.Present
 }
 
+func (r *rig) under(pid int, _ string, known []*integrations.Template) (owner.ByHand, error) {
+	f, ok := r.hand[pid]
+	if !ok {
+		return f, owner.ErrNoAgent
+	}
+	for _, t := range known {
+		if t.ID == f.Template.ID {
+			return f, nil
+		}
+	}
+	return owner.ByHand{}, owner.ErrNoAgent
+}
+
+func (r *rig) dir(owner.Process) string          { return "/by/hand" }
+func (r *rig) ancestors(pid int) []owner.Process { return r.chain[pid] }
+
+func (r *rig) reports(_ *integrations.Template, _ owner.Process, pid int, _ []*integrations.Template) error {
+	return r.between[pid]
+}
+
+func (r *rig) find(_ owner.Claims, _ *integrations.Template, id metadata.Identity, _ integrations.Env) owner.Live {
+	return r.lives[id.NativeID]
+}
+
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	base := t.TempDir()
@@ -113,6 +152,7 @@ func newRig(t testing.TB) *rig {
 	must(t, err)
 	r := &rig{
 		t: t, host: memory.New(), answers: map[int]owner.Answer{}, gone: map[string]bool{},
+		hand: map[int]owner.ByHand{}, chain: map[int][]owner.Process{}, between: map[int]error{}, lives: map[string]owner.Live{},
 		env: map[string]string{"HOME": base},
 	}
 	r.host.SetClock(func() time.Time { return when })

@@ -2,12 +2,14 @@ package capture
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
 )
 
@@ -21,6 +23,16 @@ type proofs interface {
 	// environ is the environment of a process, or an error where it cannot be read.
 	environ(owner.Process) (integrations.Env, error)
 	probe(*integrations.Template, string, integrations.Env) owner.Presence
+	// under finds the agent that somebody started by hand at or below a process of a terminal.
+	under(pid int, tty string, t []*integrations.Template) (owner.ByHand, error)
+	// dir is where a process works, as the one who started it spells it.
+	dir(owner.Process) string
+	// ancestors are the processes above one, nearest first.
+	ancestors(pid int) []owner.Process
+	// reports says whether a process speaks for the agent that root is.
+	reports(t *integrations.Template, root owner.Process, pid int, others []*integrations.Template) error
+	// find says who runs an identity.
+	find(owner.Claims, *integrations.Template, metadata.Identity, integrations.Env) owner.Live
 }
 
 // machine asks this machine. The process table is read once, and only where a template needs it.
@@ -97,6 +109,55 @@ func (m *machine) environ(p owner.Process) (integrations.Env, error) {
 		}
 		return "", false
 	}, nil
+}
+
+func (m *machine) under(pid int, tty string, t []*integrations.Template) (owner.ByHand, error) {
+	o, err := m.table()
+	if err != nil {
+		return owner.ByHand{}, err
+	}
+	return o.Under(pid, tty, t)
+}
+
+func (m *machine) dir(p owner.Process) string {
+	real, err := proc.Dir(p.PID)
+	if err != nil {
+		return ""
+	}
+	env, err := m.environ(p)
+	if err != nil {
+		return real
+	}
+	if said, ok := env("PWD"); ok && filepath.IsAbs(said) && filepath.Clean(said) == said {
+		if resolved, err := filepath.EvalSymlinks(said); err == nil && resolved == real {
+			return said
+		}
+	}
+	return real
+}
+
+func (m *machine) ancestors(pid int) []owner.Process {
+	o, err := m.table()
+	if err != nil {
+		return nil
+	}
+	return o.Ancestors(pid)
+}
+
+func (m *machine) reports(t *integrations.Template, root owner.Process, pid int, others []*integrations.Template) error {
+	o, err := m.table()
+	if err != nil {
+		return err
+	}
+	return o.Reports(t, root, pid, others)
+}
+
+func (m *machine) find(c owner.Claims, t *integrations.Template, id metadata.Identity, env integrations.Env) owner.Live {
+	o, err := m.table()
+	if err != nil {
+		return owner.Live{Note: err.Error()}
+	}
+	return o.Find(c, t, id, env)
 }
 
 func (m *machine) probe(t *integrations.Template, id string, env integrations.Env) owner.Presence {

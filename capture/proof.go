@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,16 @@ import (
 	"github.com/phux-agent/phux-agent/owner"
 )
 
+// byHook is how a confirmation is remembered that only a hook's word made.
+func byHook(a owner.Answer) string {
+	if a.By == hookKind {
+		return hookKind
+	}
+	return ""
+}
+
+const hookKind = "hook"
+
 // refresh is how old a confirmation on a pane may be before a look that writes renews it, one
 // pane a look: the archive has each confirmation anyway, so a save does not pay for more.
 const refresh = 10 * time.Minute
@@ -21,12 +32,21 @@ const refresh = 10 * time.Minute
 // observe collects what each pane holds and, where its agent runs, what is proven of it. Nothing
 // is decided.
 func (l *view) observe() {
+	adoptable := sync.OnceValue(l.adoptable) // which reads every template
 	l.each(func(p *pane) {
 		if len(p.host.Meta) == 0 {
 			p.State = plainState(p.host.Command)
-			return
+		} else {
+			p.read()
 		}
-		p.read()
+		if l.Adopt && p.free() && plainState(p.host.Command) == Program {
+			if known := adoptable(); len(known) > 0 {
+				l.discover(p, known)
+				if p.hand {
+					return
+				}
+			}
+		}
 		if !p.ours() || p.Err != nil {
 			return
 		}
@@ -50,6 +70,7 @@ func (l *view) observe() {
 			p.answer = owner.Answer{Kind: owner.Unknown, Reason: unresolved(p.ownErr)}
 		default:
 			p.answer = l.proofs.observe(p.own.Template, p.root)
+			p.trust()
 			p.judge()
 		}
 	})
@@ -110,9 +131,30 @@ func (p *pane) judge() {
 	}
 }
 
+// trust lets a hook's word stand where nothing contradicts it: the owner said it, it is the same
+// process still, and the template can see no more by itself.
+func (p *pane) trust() {
+	f := p.Facts
+	if p.answer.Kind != owner.Unknown || p.Record == nil || f.ConfirmedBy == "" || f.ConfirmedAt.IsZero() || f.Unconfirmed != "" {
+		return
+	}
+	if (owner.Process{PID: f.OwnerPID, Start: f.OwnerStart}) != p.root {
+		return
+	}
+	if provable(p.own.Template) && !slices.Contains(p.answer.Open, p.Record.NativeID) {
+		return
+	}
+	p.answer = owner.Answer{Kind: owner.Confirmed, ID: p.Record.NativeID, By: f.ConfirmedBy}
+	p.heard = true
+}
+
 // refuse leaves the record as it was and says why.
 func (p *pane) refuse(format string, args ...any) {
 	p.move, p.refused = "", true
+	if p.hand {
+		p.letGo(fmt.Sprintf(format, args...))
+		return
+	}
 	p.answer = owner.Answer{Kind: owner.Unknown, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -142,8 +184,8 @@ func (l *view) decide() {
 		}
 	}
 	for _, p := range l.panes {
-		if p.move == "" && p.answer.Kind == owner.Confirmed {
-			p.Facts.ConfirmedAt, p.Facts.Unconfirmed = l.now, ""
+		if p.move == "" && p.answer.Kind == owner.Confirmed && !p.heard {
+			p.Facts.ConfirmedAt, p.Facts.Unconfirmed, p.Facts.ConfirmedBy = l.now, "", byHook(p.answer)
 		}
 	}
 }
@@ -186,7 +228,10 @@ func (l *view) apply(ctx context.Context, p *pane) error {
 	facts := p.Facts
 	facts.PluginID, facts.IntegrationID = rec.PluginID, rec.IntegrationID
 	facts.OwnerPID, facts.OwnerStart = p.root.PID, p.root.Start
-	facts.ConfirmedAt, facts.Unconfirmed, facts.Durability = l.now, "", ""
+	facts.ConfirmedAt, facts.Unconfirmed, facts.Durability, facts.ConfirmedBy = l.now, "", "", byHook(p.answer)
+	if p.answer.Kind != owner.Confirmed { // taken on somebody's word
+		facts.ConfirmedAt, facts.Unconfirmed = time.Time{}, p.answer.Reason
+	}
 	changed := "adopted"
 	if p.Record != nil {
 		facts.Remember(p.Record.NativeID)
@@ -201,6 +246,14 @@ func (l *view) apply(ctx context.Context, p *pane) error {
 		}
 		if err := l.Claims.Rebuild(id, p.root, l.place(ctx, p)); err != nil {
 			return err
+		}
+		if p.hand {
+			if err := l.bind(ctx, p, value, facts); err != nil {
+				_ = l.Claims.GiveUp(id, p.root)
+				return err
+			}
+			p.Changed, p.Record, p.Facts, p.move = changed, &rec, facts, ""
+			return nil
 		}
 		if err := l.Host.Swap(ctx, p.Terminal, metadata.KeyAgentSession, p.host.Meta[metadata.KeyAgentSession], value); err != nil {
 			return err
@@ -254,7 +307,7 @@ func (l *view) renew(ctx context.Context) {
 			_ = l.store(ctx, p, p.remembered().Fitted())
 		case p.Record == nil || p.State == Pending || p.State == Ended:
 		case p.Durability == Present && p.stored.Durability != Present,
-			p.answer.Kind == owner.Confirmed && l.now.Sub(p.stored.ConfirmedAt) >= refresh:
+			p.answer.Kind == owner.Confirmed && !p.heard && l.now.Sub(p.stored.ConfirmedAt) >= refresh:
 			if oldest == nil || p.stored.ConfirmedAt.Before(oldest.stored.ConfirmedAt) {
 				oldest = p
 			}

@@ -49,6 +49,8 @@ type pane struct {
 	move       string // the proven native id, where it is not the record's
 	refused    bool   // it proved an id that it cannot have
 	superseded string // where its conversation went on
+	hand       bool   // its agent was started by hand, and is to be taken in
+	heard      bool   // its record was confirmed by a hook of the very process that runs, and by nothing since
 	stale      bool   // the facts on the pane say something that is over
 	keyed      bool   // the pane key was missing and is new
 }

@@ -25,6 +25,7 @@ const MaxFile = 1 << 20
 type Config struct {
 	Host            string // "" | "tmux" | "embedded"
 	SaveAfterLaunch bool   // default true
+	AdoptAtSave     bool   // default true: agents that were started by hand are taken in, by proof
 	Keep            Keep
 	Restore         Restore
 	Plugins         []PluginEntry // [[plugins]] and those added by verb
@@ -56,6 +57,7 @@ type Restore struct {
 func Default() *Config {
 	return &Config{
 		SaveAfterLaunch: true,
+		AdoptAtSave:     true,
 		Keep:            Keep{Generations: 50, Days: 90},
 		Restore:         Restore{Parallel: 8, SettleMillis: 2000, DeadlineSecs: 30, PendingDays: 30},
 	}

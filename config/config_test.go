@@ -56,6 +56,7 @@ func TestLoad(t *testing.T) {
 	write(t, filepath.Join(dir, File), `
 host = "tmux"
 save_after_launch = false
+adopt_at_save = false
 [keep]
 generations = 7
 [restore]

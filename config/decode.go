@@ -166,7 +166,7 @@ var badType = sync.OnceValue(func() *regexp.Regexp {
 
 // The keys of config.toml; "*" stands for a name of the user's.
 var known = map[string][]string{
-	"":             {"host", "save_after_launch", "keep", "restore", "plugins", "profiles"},
+	"":             {"host", "save_after_launch", "adopt_at_save", "keep", "restore", "plugins", "profiles"},
 	"keep":         {"generations", "days"},
 	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days"},
 	"plugins":      {"path", "enabled"},
@@ -205,6 +205,7 @@ func (s source) check(keys []toml.Key, known map[string][]string) error {
 type fileForm struct {
 	Host            string                            `toml:"host"`
 	SaveAfterLaunch *bool                             `toml:"save_after_launch"`
+	AdoptAtSave     *bool                             `toml:"adopt_at_save"`
 	Keep            keepForm                          `toml:"keep"`
 	Restore         restoreForm                       `toml:"restore"`
 	Plugins         []pluginForm                      `toml:"plugins"`
@@ -272,6 +273,9 @@ func decode(file string, b []byte, c *Config) error {
 	}
 	if f.SaveAfterLaunch != nil {
 		c.SaveAfterLaunch = *f.SaveAfterLaunch
+	}
+	if f.AdoptAtSave != nil {
+		c.AdoptAtSave = *f.AdoptAtSave
 	}
 	for _, n := range []struct {
 		key    toml.Key

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
@@ -156,6 +157,17 @@ var rules = []rule{
 	}),
 	as(failed, "binary-missing", always[*launch.ProgramError]("install the agent, or put its directory on PATH")),
 	as(failed, "binary-missing", always[*plugin.ProgramError]("install the agent, or put its directory on PATH")),
+	as(refused, "unproven", func(e *capture.UnprovenError) string {
+		return fmt.Sprintf("name it: phux-agent adopt %s %s --id ID", shellQuote(e.Terminal), shellQuote(e.Integration))
+	}),
+	as(refused, "transcript-missing", always[*capture.MissingError]("check the id; ids are compared as they are written")),
+	as(refused, "invalid-id", func(e *integrations.IDError) string {
+		return "phux-agent integration show " + shellQuote(e.Integration) + " says which ids it has"
+	}),
+	sentinel(owner.ErrNoAgent, refused, "no-agent", "phux-agent ps --all shows what runs in each pane"),
+	sentinel(owner.ErrSeveral, refused, "several-agents", "end all but one"),
+	sentinel(capture.ErrAdopt, refused, "not-adopted", "phux-agent ps says what the pane holds"),
+	sentinel(integrations.ErrNotRestorable, refused, "not-restorable", "phux-agent integration list says which agents come back"),
 	as(failed, "mint-failed", always[*launch.MintError]("run the agent by itself once; it may want a login")),
 	as(failed, "read-back", always[*launch.ReadBackError]("try again; if it stays, phux-agent version and tmux -V belong in a report")),
 

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/tmux"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/plugin"
 )
 
@@ -61,6 +65,53 @@ func (a *app) host(ctx context.Context) (*hosted, error) {
 		return here{c.Terminal, c.Session}, err
 	}
 	return out, nil
+}
+
+// above returns the hosts, by an app for each, that may be above this process: chain is this
+// process and what stands above it, nearest first. An environment says where a server may be
+// asked, and nothing more: only a server that stands in the chain itself is asked. said is true
+// where an environment named some server at all.
+func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
+	at := map[int]int{} // pid: its place in the chain
+	for i, p := range chain {
+		at[p.PID] = i
+	}
+	type candidate struct {
+		place int
+		app   *app
+	}
+	var found []candidate
+	seen := map[string]bool{}
+	for i, p := range chain {
+		environ := a.environ
+		if i > 0 {
+			var err error
+			if environ, err = proc.Environ(p.PID); err != nil {
+				continue
+			}
+		}
+		env := &app{environ: environ}
+		value := env.getenv("TMUX")
+		said = said || value != ""
+		parts := strings.Split(value, ",")
+		if len(parts) < 3 || seen[value] {
+			continue
+		}
+		seen[value] = true
+		pid, err := strconv.Atoi(parts[len(parts)-2])
+		place, ok := at[pid]
+		if err != nil || !ok || pid <= 1 {
+			continue
+		}
+		b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: "tmux"}
+		b.environ = append(slices.Clone(a.environ), "TMUX="+value, "TMUX_PANE="+env.getenv("TMUX_PANE"))
+		found = append(found, candidate{place, b})
+	}
+	slices.SortStableFunc(found, func(x, y candidate) int { return cmp.Compare(x.place, y.place) })
+	for _, c := range found {
+		apps = append(apps, c.app)
+	}
+	return apps, said
 }
 
 func (a *app) chooseHost() (string, error) {

@@ -183,10 +183,14 @@ func (a *app) captureRequest(h *hosted) (capture.Request, error) {
 	if err != nil {
 		return capture.Request{}, err
 	}
+	c, err := a.config()
+	if err != nil {
+		return capture.Request{}, err
+	}
 	claims, err := a.claims()
 	return capture.Request{
 		Host: h.Host, Registry: reg, Claims: claims, Now: time.Now, Machine: machine(),
-		Info: &h.info, Getenv: a.lookup, Write: true,
+		Info: &h.info, Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave,
 	}, err
 }
 

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/phux-agent/phux-agent/capture"
+	"github.com/phux-agent/phux-agent/internal/dirs"
+	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/internal/ui"
+	"github.com/phux-agent/phux-agent/owner"
+)
+
+// hookVerb is what agents call; like paneExecVerb it comes before everything else.
+const hookVerb = "hook"
+
+// Bounds of one call by a hook, which an agent may wait for.
+const (
+	hookTime    = time.Second
+	payloadTime = 400 * time.Millisecond // of it, for a payload whose writer does not come to an end
+	maxPayload  = 1 << 20                // bytes that are kept of a payload
+	maxDrained  = 16 << 20               // bytes that are read of it, so that its writer is not cut off
+	maxAbove    = 64                     // processes above us that are looked at
+)
+
+func (a *app) hookHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hook INTEGRATION [EVENT]",
+		Short: "What agents call when their conversation changes; installed by hooks install",
+		Long: `Called by an agent's hook, with the agent's own JSON on standard input: bring the
+record of the pane up to date in which that agent runs.
+
+The pane is the one whose agent stands above this process, and no other; what an
+environment says is no proof. Where the agent keeps a file that shows which
+conversation it has open, that is read, and the hook only says that it is time.
+
+It prints nothing, exits with 0 whatever happens, and ends within a second. What
+was refused, and what was changed, is noted in hook.log of the state directory.`,
+		Example:     "  phux-agent hook claude-code SessionStart < payload.json",
+		RunE:        func(cmd *cobra.Command, args []string) error { return nil },
+		Annotations: exits("0 always"),
+	}
+}
+
+// hook hears one report. Nothing that goes wrong here is the agent's business.
+func hook(args, environ []string, stdin io.Reader) int {
+	a := &app{environ: environ, stdin: stdin, stdout: io.Discard, stderr: io.Discard}
+	ctx, cancel := context.WithTimeout(context.Background(), hookTime)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() {
+			if p := recover(); p != nil {
+				a.hookLog(args, fmt.Sprintf("error: %v", p))
+			}
+		}()
+		if word := a.hear(ctx, args); word != "" {
+			a.hookLog(args, word)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		a.hookLog(args, "error: it did not come to an end in time")
+	}
+	return done
+}
+
+// hear returns what is worth noting.
+func (a *app) hear(ctx context.Context, args []string) string {
+	rep := capture.Report{PID: os.Getpid()}
+	switch len(args) {
+	case 2:
+		rep.Integration, rep.Event = args[0], args[1]
+	case 1:
+		rep.Integration = args[0]
+	default:
+		return "refused: hook takes an integration and an event"
+	}
+	payload := make(chan []byte, 1)
+	go func() { payload <- readPayload(a.stdin) }()
+	apps, said := a.above(chainAbove(rep.PID))
+	select {
+	case rep.Payload = <-payload:
+	case <-time.After(payloadTime):
+	}
+	if len(apps) == 0 {
+		if said {
+			return "refused: the environment names a server that does not stand above this process"
+		}
+		return "" // an agent that runs in no pane
+	}
+	var last error
+	for _, b := range apps {
+		h, err := b.host(ctx)
+		if err != nil {
+			last = err
+			continue
+		}
+		req, err := b.captureRequest(h)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		heard, err := capture.Hear(ctx, req, rep)
+		switch {
+		case err == nil && heard.Changed != "":
+			return fmt.Sprintf("pane %s: %s, now %s", heard.Terminal.ID, heard.Changed, heard.ID)
+		case err == nil, errors.Is(err, owner.ErrEvent):
+			return ""
+		}
+		last = err
+		if !errors.Is(err, capture.ErrNoPane) {
+			break
+		}
+	}
+	var refused *capture.RefusedError
+	if errors.As(last, &refused) {
+		return "refused: " + last.Error()
+	}
+	return "error: " + last.Error()
+}
+
+// chainAbove is a process and what stands above it, of this user or not, nearest first.
+func chainAbove(pid int) []proc.Info {
+	var chain []proc.Info
+	for len(chain) < maxAbove && pid > 0 {
+		i, err := proc.Stat(pid)
+		if err != nil {
+			break
+		}
+		chain = append(chain, i)
+		pid = i.PPID
+	}
+	return chain
+}
+
+// readPayload reads one JSON value, and not the end of the input: some writers leave it open. Nil
+// where there is none, or one that is too long to be kept.
+func readPayload(r io.Reader) []byte {
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
+			return nil // a terminal, or nothing
+		}
+	}
+	limited := &io.LimitedReader{R: r, N: maxPayload}
+	d := jsontext.NewDecoder(limited, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	v, err := d.ReadValue()
+	if err != nil {
+		if limited.N == 0 {
+			_, _ = io.Copy(io.Discard, io.LimitReader(r, maxDrained))
+		}
+		return nil
+	}
+	return v.Clone()
+}
+
+// Bounds of the log: it is renamed once it is longer, and the one before it goes.
+const (
+	maxHookLog  = 256 << 10
+	maxHookLine = 1000
+)
+
+// hookLog notes one line, as well as that can be done.
+func (a *app) hookLog(args []string, text string) {
+	d, err := a.dirs()
+	if err != nil || dirs.Private(d.State) != nil {
+		return
+	}
+	path := filepath.Join(d.State, "hook.log")
+	if info, err := os.Lstat(path); err == nil && info.Size() > maxHookLog {
+		_ = os.Rename(path, path+".1")
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	clip := func(s string, most int) string {
+		if len(s) > most {
+			s = strings.ToValidUTF8(s[:most], "") + "…"
+		}
+		return ui.Escape(s)
+	}
+	line := fmt.Sprintf("%s hook %s pid %d: %s\n", time.Now().UTC().Format(time.RFC3339), clip(strings.Join(args, " "), 100), os.Getpid(), clip(text, maxHookLine))
+	_, _ = f.WriteString(line) // one write: lines of several hooks stay whole
+}
