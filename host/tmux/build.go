@@ -3,6 +3,8 @@ package tmux
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -126,7 +128,27 @@ func (v *variables) put(l *list, text string) string {
 	return "#{" + v.name + "}"
 }
 
-func (v *variables) unset() string { return "set-option -gu " + v.name }
+// show adds a command that gives something a name for people to see. Controls are left out, and
+// what this tmux cannot hold for another reason (a character that it does not know) fails alone:
+// no session is lost for how a window is called.
+func (l *list) show(name string, v *variables, command func(format string) []string) {
+	ascii := true
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		ascii = ascii && r < unicode.MaxASCII
+		return r
+	}, name)
+	words := command(v.put(l, name))
+	if ascii {
+		l.add(words...)
+		return
+	}
+	var alone list
+	alone.add(words...)
+	l.add("if-shell", "-F", "1", alone.String())
+}
 
 // slot is the element of a rarely used hook that carries a list on tmux 3.2, where set-hook -R
 // takes no other. It is one for all, so it is used under a lock.
@@ -234,7 +256,7 @@ func commitList(id, session, self string, c host.CreateSession, windows []builtW
 	l.add("rename-session", "-t", session, "--", text.put(&l, c.Name))
 	for _, w := range windows {
 		if w.spec.Name != "" {
-			l.add("rename-window", "-t", w.id, "--", text.put(&l, w.spec.Name))
+			l.show(w.spec.Name, &text, func(f string) []string { return []string{"rename-window", "-t", w.id, "--", f} })
 		}
 		if w.spec.AutomaticName {
 			l.add("set-option", "-wu", "-t", w.id, "automatic-rename")
@@ -243,7 +265,7 @@ func commitList(id, session, self string, c host.CreateSession, windows []builtW
 		for _, p := range w.panes {
 			p.settle(&l, p.pane, self)
 			if p.spec.Title != "" {
-				l.add("select-pane", "-t", p.pane, "-T", text.put(&l, p.spec.Title))
+				l.show(p.spec.Title, &text, func(f string) []string { return []string{"select-pane", "-t", p.pane, "-T", f} })
 			}
 		}
 		if len(w.panes) > 1 {

@@ -111,6 +111,9 @@ func (h *Host) ready(ctx context.Context) (p probed, running bool, err error) {
 	p, err = h.probe(ctx)
 	if errors.Is(err, host.ErrNoServer) {
 		p = probed{text: h.clientVersion(ctx)}
+		if p.text == "" {
+			return p, false, fmt.Errorf("%w: %q does not say its version", host.ErrOlderHost, h.tool.binary)
+		}
 		p.version = parseVersion(p.text)
 		if !p.version.supported() {
 			return p, false, p.refuse()
@@ -282,10 +285,10 @@ func (b *build) verify(rows []row, committed bool) error {
 	switch name, tx := rows[0].sessionName(), rows[0].building(); {
 	case !committed && tx != b.id:
 		return bad("the session is not marked")
-	case committed && tx != "":
-		return bad("the session is still marked")
 	case committed && name != b.c.Name:
 		return &NameError{Name: b.c.Name}
+	case committed && tx != "":
+		return bad("the session is still marked")
 	}
 	for i := range b.windows {
 		w := &b.windows[i]

@@ -6,7 +6,7 @@ import (
 
 // word writes one argument so that tmux's own parser reads back the same bytes, on one line.
 // Control bytes leave the quotes as octal escapes: a raw newline would end a line where a
-// backslash stands before it, whatever the quotes.
+// backslash stands before it, whatever the quotes, and a raw 0xff is the end of the file.
 func word(s string) string {
 	if s != "" && plain(s) {
 		return s
@@ -18,7 +18,7 @@ func word(s string) string {
 		switch c := s[i]; {
 		case c == '\'':
 			b.WriteString(`'\''`)
-		case c < ' ' || c == 0x7f:
+		case c < ' ' || c == 0x7f || c == 0xff:
 			b.WriteString(`'"\`)
 			b.WriteByte('0' + c>>6)
 			b.WriteByte('0' + c>>3&7)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/internal/proc"
 )
@@ -42,7 +44,7 @@ func (h *Host) Snapshot(ctx context.Context) (*host.Workspace, error) {
 // list runs one list-panes. A tmux that escapes what it prints is asked again, in a form that
 // survives it, where something was escaped; and in that form at once from then on.
 func (h *Host) list(ctx context.Context, words ...string) ([]row, error) {
-	exact := h.seenVersion().escapesOutput()
+	exact, woken := h.seenVersion().escapesOutput(), false
 	for {
 		m := newMark()
 		out, err := h.tool.run(ctx, "", append(append([]string{"list-panes"}, words...), "-F", rowFormat(m, exact))...)
@@ -62,11 +64,30 @@ func (h *Host) list(ctx context.Context, words ...string) ([]row, error) {
 		if len(rows) > 0 {
 			h.saw(parseVersion(rows[0].version))
 		}
-		if exact || !needsExact(rows) {
+		again := false
+		if !exact && needsExact(rows) {
+			exact, again = true, true
+		}
+		if !woken && unreaped(rows) && unix.Kill(rows[0].pid, unix.SIGCHLD) == nil {
+			woken, again = true, true
+		}
+		if !again {
 			return rows, nil
 		}
-		exact = true
 	}
+}
+
+// unreaped reports a pane that is dead and has no status. A tmux that is built with utempter (as
+// Debian's 3.3a) can miss the signal of a child while it takes back the login record, and then
+// learns of the end, and runs pane-died, with the next child that ends. The signal that it missed
+// is all that it needs.
+func unreaped(rows []row) bool {
+	for i := range rows {
+		if r := &rows[i]; r.dead && r.status == "" && r.signal == "" && parseVersion(r.version).diedSignal() {
+			return true
+		}
+	}
+	return false
 }
 
 func programName(path string) string { return filepath.Base(path) }

@@ -160,10 +160,10 @@ func (n *spawning) settle(l *list, text *variables, target string) {
 	}
 	n.pane.settle(l, target, n.h.opt.Self)
 	if t := n.spec.Pane.Title; t != "" {
-		l.add(at("select-pane", "-T", text.put(l, t))...)
+		l.show(t, text, func(f string) []string { return at("select-pane", "-T", f) })
 	}
 	if w := n.spec.WindowName; w != "" && n.spec.Place == host.NewWindow {
-		l.add(append(at("rename-window"), "--", text.put(l, w))...)
+		l.show(w, text, func(f string) []string { return append(at("rename-window"), "--", f) })
 	}
 	l.add(at("list-panes", "-F", n.format())...)
 }
