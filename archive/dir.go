@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,12 +30,23 @@ const (
 	digits          = 20
 )
 
-var (
-	saveName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	dismissNames = regexp.MustCompile(`^\.dismiss-[0-9a-f]{16}$`)
+const (
+	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	maxName = 64
 )
 
-func validName(s string) bool { return saveName.MatchString(s) && !strings.HasSuffix(s, ".json") }
+// validName accepts [A-Za-z0-9][A-Za-z0-9._-]{0,63} that does not end in .json. It and its like
+// are no expressions, for those would be compiled at every start of the program, in every pane.
+func validName(s string) bool {
+	return s != "" && len(s) <= maxName && strings.Trim(s, letters+"._-") == "" && strings.IndexByte(letters, s[0]) >= 0 &&
+		!strings.HasSuffix(s, ".json")
+}
+
+// isDismissal accepts what follows the number in a dismissal's name.
+func isDismissal(rest string) bool {
+	sum, ok := strings.CutPrefix(rest, dismissSuffix)
+	return ok && len(sum) == 16 && strings.Trim(sum, "0123456789abcdef") == ""
+}
 
 // slot is one generation's file, by its name.
 type slot struct {
@@ -131,7 +141,7 @@ func (s Store) list() (*listing, error) {
 		switch {
 		case rest == acceptSuffix:
 			l.accepts[n] = true
-		case dismissNames.MatchString(rest):
+		case isDismissal(rest):
 			l.dismiss = append(l.dismiss, name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -136,7 +137,9 @@ type piece struct {
 	n    int // of an id: its first n bytes; 0: all
 }
 
-var pathSlot = regexp.MustCompile(`\*|\?|\$\{PHUX_AGENT_SESSION_ID(?::([1-9][0-9]?))?\}|\$\{PID\}`)
+var pathSlot = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\*|\?|\$\{PHUX_AGENT_SESSION_ID(?::([1-9][0-9]?))?\}|\$\{PID\}`)
+})
 
 // splitPath reads a path of [transcript] or [[observe]]; root allows a leading ${root}/.
 func splitPath(value string, root bool) ([]piece, error) {
@@ -156,7 +159,7 @@ func splitPath(value string, root bool) ([]piece, error) {
 	var pieces []piece
 	rest := value
 	for rest != "" {
-		at := pathSlot.FindStringSubmatchIndex(rest)
+		at := pathSlot().FindStringSubmatchIndex(rest)
 		lit := rest
 		if at != nil {
 			lit = rest[:at[0]]

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,30 +35,36 @@ func Stat(pid int) (Info, error) {
 	return i, nil
 }
 
-// readInto reads a small file of /proc in one call, without what os.File would add: the table
-// of a busy machine is some hundreds of these.
-func readInto(path string, buf []byte) ([]byte, error) {
-	var fd int
-	var err error
+// openFile and readSome do what os.File would, without what it adds: a table of a busy machine,
+// or the environments of some hundred agents, are some hundreds of these.
+func openFile(path string) (int, error) {
 	for {
-		if fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != unix.EINTR {
-			break
+		if fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != unix.EINTR {
+			return fd, err
 		}
 	}
+}
+
+func readSome(fd int, buf []byte) (int, error) {
+	for {
+		if n, err := unix.Read(fd, buf); err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// readInto reads a small file of /proc in one call.
+func readInto(path string, buf []byte) ([]byte, error) {
+	fd, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	for {
-		n, err := unix.Read(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return buf[:n], nil
+	n, err := readSome(fd, buf)
+	if err != nil {
+		return nil, err
 	}
+	return buf[:n], nil
 }
 
 func gone(what string, pid int, err error) error {
@@ -108,19 +115,27 @@ func Self() (ID, error) {
 }
 
 func readBounded(pid int, name string, max int) ([]byte, error) {
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/" + name)
+	fd, err := openFile("/proc/" + strconv.Itoa(pid) + "/" + name)
 	if err != nil {
 		return nil, gone("read "+name+" of", pid, err)
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, int64(max)+1))
-	if err != nil {
-		return nil, gone("read "+name+" of", pid, err)
+	defer unix.Close(fd)
+	b := make([]byte, 0, 4096)
+	for {
+		n, err := readSome(fd, b[len(b):cap(b)])
+		if err != nil {
+			return nil, gone("read "+name+" of", pid, err)
+		}
+		b = b[:len(b)+n]
+		switch {
+		case n == 0:
+			return b, nil
+		case len(b) > max:
+			return nil, fmt.Errorf("read %s of process %d: %w", name, pid, ErrTooLarge)
+		case len(b) == cap(b):
+			b = slices.Grow(b, len(b))
+		}
 	}
-	if len(b) > max {
-		return nil, fmt.Errorf("read %s of process %d: %w", name, pid, ErrTooLarge)
-	}
-	return b, nil
 }
 
 // Cmdline returns the arguments, as the process left them: a program may write over its own.
