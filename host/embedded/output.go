@@ -1,0 +1,298 @@
+package embedded
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/phux-agent/phux-agent/host"
+)
+
+// Bounds of what is kept of a terminal's output.
+const (
+	// keepBytes is what waits for the emulator at most: the newest of it. More lines than the
+	// scrollback holds fit into it, so that a flood costs no line that would be shown.
+	keepBytes = 256 << 10
+	// feedBytes is how much may wait before it is fed without being asked for.
+	feedBytes = 64 << 10
+	// feedPause is between two feeds of one terminal, so that a flood does not spend the
+	// processor on screens that nobody sees.
+	feedPause = 20 * time.Millisecond
+	// Scrollback is how many lines above the screen are kept of one terminal.
+	Scrollback = 2000
+)
+
+// emulator keeps the screen that a program's output makes.
+type emulator interface {
+	// Write takes output. A sequence may be divided between two writes.
+	Write(b []byte)
+	Resize(cols, rows int)
+	// Lost says that output is missing here: a sequence that was begun is given up.
+	Lost()
+	// Paint returns what makes a cleared terminal of the same size show this screen, its
+	// cursor and its modes.
+	Paint() []byte
+	// Text returns the screen as text, with at most that many lines of scrollback above.
+	Text(history int) string
+	// Cursor returns the place of the cursor, from 0, and whether it is shown.
+	Cursor() (col, row int, shown bool)
+	// Title is the one that the program has set, if any.
+	Title() string
+}
+
+// output is the way of the bytes from a terminal's program to those who look. The emulator is
+// beside it: bytes wait for it, up to a bound, and are fed when somebody asks, or when many wait.
+type output struct {
+	mu         sync.Mutex
+	cols, rows int
+	waiting    []byte
+	lost       bool
+	feeding    bool
+	viewers    []*viewer
+
+	screenMu sync.Mutex // taken after mu
+	screen   emulator
+}
+
+// viewer is a client that looks at a terminal.
+type viewer struct {
+	peer       *peer
+	terminal   *terminal
+	cols, rows int
+	behind     bool // it gets no bytes until it has read what waits, and then the whole screen
+}
+
+func (o *output) init(cols, rows int) { o.cols, o.rows = cols, rows }
+
+func (o *output) size() (cols, rows int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.cols, o.rows
+}
+
+func (o *output) watched() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.viewers)
+}
+
+// stall is how long a program waits for a client that does not read. After that the client is
+// behind, and the program goes on.
+const stall = 500 * time.Millisecond
+
+// deliver is on the byte path: it keeps the bytes and hands them to those who look.
+func (o *output) deliver(id string, b []byte) {
+	var full []*viewer
+	o.mu.Lock()
+	o.keep(b)
+	if len(o.viewers) > 0 {
+		frame := outputFrame(id, b)
+		for _, v := range o.viewers {
+			if !v.behind && v.peer.output(frame) {
+				full = append(full, v)
+			}
+		}
+	}
+	o.mu.Unlock()
+	for _, v := range full {
+		if !v.peer.drained(stall) {
+			o.mu.Lock()
+			v.behind = true
+			o.mu.Unlock()
+			v.peer.fallBehind(v)
+		}
+	}
+}
+
+func outputFrame(id string, b []byte) []byte {
+	return fields{keyKind: kindOutput, termID: id, termData: b}.frame()
+}
+
+// keep adds to what waits for the emulator.
+func (o *output) keep(b []byte) {
+	if len(o.waiting)+len(b) > 2*keepBytes {
+		o.waiting = append(o.waiting[:0], o.waiting[len(o.waiting)-min(keepBytes, len(o.waiting)):]...)
+		o.lost = true
+	}
+	o.waiting = append(o.waiting, b...)
+	if len(o.waiting) >= feedBytes && !o.feeding {
+		o.feeding = true
+		time.AfterFunc(feedPause, o.feed)
+	}
+}
+
+// feed gives the emulator what waits; the byte path goes on meanwhile.
+func (o *output) feed() {
+	o.mu.Lock()
+	b, lost := o.take()
+	o.screenMu.Lock()
+	o.mu.Unlock()
+	o.write(b, lost)
+	o.screenMu.Unlock()
+}
+
+func (o *output) take() (b []byte, lost bool) {
+	b, lost = o.waiting, o.lost
+	if n := len(b) - keepBytes; n > 0 {
+		b, lost = b[n:], true
+	}
+	o.waiting, o.lost, o.feeding = nil, false, false
+	return b, lost
+}
+
+func (o *output) write(b []byte, lost bool) {
+	if o.screen == nil {
+		o.screen = newScreen(o.cols, o.rows)
+	}
+	if lost {
+		o.screen.Lost()
+	}
+	o.screen.Write(b)
+}
+
+// see runs f on the screen as it is after the last byte. Nothing comes between it and f.
+func (o *output) see(f func(emulator)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.screenMu.Lock()
+	defer o.screenMu.Unlock()
+	o.write(o.take())
+	f(o.screen)
+}
+
+// attach adds a viewer and shows it what is there: no byte is missing between the two, and none
+// comes twice.
+func (o *output) attach(v *viewer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.viewers = append(o.viewers, v)
+	o.paint(v)
+}
+
+func (o *output) paint(v *viewer) {
+	o.screenMu.Lock()
+	defer o.screenMu.Unlock()
+	o.write(o.take())
+	v.peer.output(outputFrame(v.terminal.id, o.screen.Paint()))
+}
+
+// repaint brings a viewer up that was behind.
+func (o *output) repaint(v *viewer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.viewers {
+		if w == v && v.behind {
+			v.behind = false
+			o.paint(v)
+		}
+	}
+}
+
+func (o *output) detach(v *viewer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, w := range o.viewers {
+		if w == v {
+			o.viewers = append(o.viewers[:i:i], o.viewers[i+1:]...)
+			return
+		}
+	}
+}
+
+// fit is the smallest size of those who look.
+func (o *output) fit() (cols, rows int, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, v := range o.viewers {
+		if v.cols < 1 || v.rows < 1 {
+			continue
+		}
+		if !ok {
+			cols, rows, ok = v.cols, v.rows, true
+		}
+		cols, rows = min(cols, v.cols), min(rows, v.rows)
+	}
+	return cols, rows, ok
+}
+
+// resize gives the program its new size. A terminal that somebody looks at keeps theirs, unless
+// it is the viewers' own.
+func (o *output) resize(cols, rows int, ptmx *os.File, viewers bool) (changed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cols == cols && o.rows == rows || !viewers && len(o.viewers) > 0 {
+		return false
+	}
+	o.screenMu.Lock()
+	if o.screen != nil || len(o.waiting) > 0 {
+		o.write(o.take())
+		o.screen.Resize(cols, rows)
+	}
+	o.cols, o.rows = cols, rows
+	o.screenMu.Unlock()
+	setSize(ptmx, cols, rows)
+	return true
+}
+
+func setSize(ptmx *os.File, cols, rows int) {
+	raw, err := ptmx.SyscallConn()
+	if err != nil {
+		return
+	}
+	w := winsize(cols, rows)
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
+	})
+}
+
+// input is the way of what is typed to a terminal's program, which may not read it: then it
+// waits, and nobody with it.
+type input struct {
+	mu      sync.Mutex
+	waiting []byte
+	running bool
+}
+
+// send queues b. ErrBusy where too much waits already.
+func (in *input) send(ptmx *os.File, b []byte) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.waiting)+len(b) > maxInput {
+		return ErrBusy
+	}
+	in.waiting = append(in.waiting, b...)
+	if !in.running {
+		in.running = true
+		go in.write(ptmx)
+	}
+	return nil
+}
+
+func (in *input) write(ptmx *os.File) {
+	for {
+		in.mu.Lock()
+		b := in.waiting
+		in.waiting = nil
+		if len(b) == 0 {
+			in.running = false
+			in.mu.Unlock()
+			return
+		}
+		in.mu.Unlock()
+		if _, err := ptmx.Write(b); err != nil {
+			in.mu.Lock()
+			in.waiting, in.running = nil, false
+			in.mu.Unlock()
+			return
+		}
+	}
+}
+
+func checkSize(cols, rows int) error {
+	if cols < 0 || rows < 0 || cols > host.MaxSide || rows > host.MaxSide {
+		return host.ErrRequest
+	}
+	return nil
+}
