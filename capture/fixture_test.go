@@ -81,6 +81,7 @@ type rig struct {
 	chain   map[int][]owner.Process // what stands above a process
 	between map[int]error           // why a process does not speak for the agent above it
 	lives   map[string]owner.Live   // by native id
+	born    uint64                  // start of what is to be ended after the test
 	env     map[string]string
 }
 
