@@ -27,6 +27,10 @@ type Seat interface {
 	Fail(reason string)
 }
 
+// Closer is a Seat whose pane stays when its process has ended: Close takes it away, as its user
+// asked for.
+type Closer interface{ Close() }
+
 // ErrLeave is what Become returns where the pane's session never came to be: the process ends,
 // with nothing on its screen.
 var ErrLeave = errors.New("the pane's session was not made")

@@ -32,6 +32,7 @@ func (s *fakeSeat) Start() *host.Start            { return s.start }
 func (s *fakeSeat) Meta() map[metadata.Key][]byte { return s.meta }
 func (s *fakeSeat) Nonce() string                 { return "nonce" }
 func (s *fakeSeat) Wait() error                   { *s.events = append(*s.events, "wait"); return s.gate }
+func (s *fakeSeat) Close()                        { *s.events = append(*s.events, "close") }
 func (s *fakeSeat) Fail(reason string)            { *s.events = append(*s.events, "fail "+reason) }
 
 // screen collects what is written, and lets a test wait for it.
@@ -190,7 +191,7 @@ func TestBecome(t *testing.T) {
 			"a respawn of what cannot be", func(s *seated) {
 				s.body.in = strings.NewReader("q\n")
 			},
-			[]string{"wait", "revive"},
+			[]string{"wait", "revive", "close"},
 			func(err error) bool { return err == nil },
 			[]string{"an agent waits here", "no revival in this test"},
 		},
@@ -198,7 +199,7 @@ func TestBecome(t *testing.T) {
 			s.claimHeldByAnother()
 			s.body.in = strings.NewReader("q\n")
 			s.body.revive = func(context.Context) (host.Start, error) { return s.program(owner.Absent, false), nil }
-		}, []string{"wait"}, func(err error) bool { return err == nil }, []string{"an agent waits here", "%7"}},
+		}, []string{"wait", "close"}, func(err error) bool { return err == nil }, []string{"an agent waits here", "%7"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSeated(t, nil)

@@ -63,6 +63,9 @@ func (b *body) placeholder(ctx context.Context, start host.Start) error {
 			b.shell(ctx, start)
 			b.screen(start)
 		case "q":
+			if c, ok := b.seat.(Closer); ok {
+				c.Close()
+			}
 			return nil
 		default:
 			b.say("  Enter, s or q.\n")

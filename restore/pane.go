@@ -123,7 +123,7 @@ func (p *PanePlan) trouble(t trouble) {
 // placeholder makes the pane say why, in a directory that exists, and carry its record on.
 func (p *PanePlan) placeholder(t trouble, dir string) {
 	p.Verdict, p.Reason, p.Hint = t.verdict, t.reason, t.hint
-	p.Start = host.Start{Mode: host.Placeholder, Dir: dir, Reason: t.reason, Hint: t.hint}
+	p.Start = host.Start{Mode: host.Placeholder, Dir: dir, Reason: t.reason, Hint: t.hint, AfterExit: p.after}
 	p.agent = nil
 	p.facts.Pending = true
 }
@@ -215,6 +215,7 @@ func (m *maker) agentPane(s *archive.Session, p *archive.Pane, w want, pp *PaneP
 	id := m.hold.identity(w.record)
 	pp.name = &metadata.Agent{Name: orDefault(t.Agent.Name, t.ID), Kind: t.Agent.Kind}
 	talk := m.f.Talks[TalkKey{w.key, id.NativeID}]
+	pp.after = t.Launch.AfterExit
 	standIn := m.standIn(pp.Dir)
 
 	dir, trbl := m.workDir(a, pp.Dir)

@@ -461,6 +461,9 @@ func checkPlan(t interface {
 				if pp.Start.Reason != pp.Reason || pp.Start.Hint != pp.Hint || pp.Reason == "" || pp.Hint == "" {
 					t.Errorf("a placeholder (%s) that does not say why: %+v", pp.Verdict, pp.Start)
 				}
+				if pp.Start.AfterExit == "" {
+					t.Errorf("a placeholder (%s) whose agent would not leave a shell behind", pp.Verdict)
+				}
 			case pp.Verdict.Starts():
 				mode = host.Program
 				if !pp.carry || pp.facts.Pending || pp.agent == nil {

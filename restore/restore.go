@@ -103,6 +103,7 @@ type PanePlan struct {
 	Start        host.Start
 
 	key          AgentKey
+	after        string               // what its template says of exit 0, also where it waits first
 	window, pane int                  // place in the session's create
 	facts        metadata.LaunchFacts // to be stored; the pane key may still be wanting
 	store        bool                 // facts are stored

@@ -176,6 +176,9 @@ func (s *Seat) hush() {
 	}
 }
 
+// Close takes the pane away.
+func (s *Seat) Close() { s.leave() }
+
 // leave takes away the pane that this process is the program of: remain-on-exit would keep it.
 func (s *Seat) leave() {
 	t, pane, err := inside(s.environ)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/metadata"
 )
 
 // Snapshot is one list-panes: one consistent view. Sessions that are being built are not in it.
@@ -223,7 +224,7 @@ func (h *Host) pane(r *row, inst host.Instance) host.Pane {
 	}
 	id := judge(r.startCommand(), r.options(), h.program(), alive)
 	p.Origin, p.Nonce, p.Meta, p.BoundPID, p.BoundStart = id.origin, id.nonce, id.meta, id.pid, id.start
-	p.Waiting = id.origin == host.Ours && !r.dead && h.waiting(r)
+	p.Waiting = id.origin == host.Ours && !r.dead && h.waiting(r, id.meta)
 	return p
 }
 
@@ -243,10 +244,12 @@ func (r *row) exit() *host.Exit {
 func (h *Host) program() string { return programName(h.opt.Self) }
 
 // waiting looks whether the pane's process is still our own. The name of the foreground program
-// tells most panes apart without a look at the process.
-func (h *Host) waiting(r *row) bool {
+// tells most panes apart without a look at the process; not a placeholder, which may have a shell
+// before it.
+func (h *Host) waiting(r *row, meta map[metadata.Key][]byte) bool {
 	name := h.program()
-	if r.currentCommand() != "" && !strings.HasPrefix(name, r.currentCommand()) && !strings.HasPrefix(r.currentCommand(), name) {
+	placeholder := bytes.Contains(meta[metadata.KeyAgentLaunch], []byte(`"pending"`))
+	if !placeholder && r.currentCommand() != "" && !strings.HasPrefix(name, r.currentCommand()) && !strings.HasPrefix(r.currentCommand(), name) {
 		return false
 	}
 	b, err := cmdline(r.panePID)
