@@ -105,8 +105,11 @@ func TestExec(t *testing.T) {
 
 func TestExecRefuses(t *testing.T) {
 	for _, s := range []Start{
-		{Mode: Program}, {Mode: Program, Argv: []string{"relative"}}, {Mode: Shell, Argv: []string{"relative"}},
-		{Mode: Placeholder}, {Mode: Program, Argv: []string{"/bin/true"}, Dir: "relative"},
+		{Mode: Program},
+		{Mode: Program, Argv: []string{"relative"}},
+		{Mode: Shell, Argv: []string{"relative"}},
+		{Mode: Placeholder},
+		{Mode: Program, Argv: []string{"/bin/true"}, Dir: "relative"},
 	} {
 		if err := s.Exec(nil, ""); !errors.Is(err, ErrRequest) {
 			t.Errorf("%+v: %v", s, err)

@@ -59,7 +59,7 @@ func TestRespawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.ReplaceAll(text, "\n", ""), fmt.Sprintf("respawned %s with %q", out.Nonce, meta(ks, "new"))) {
-			return text
+			return "it says " + text
 		}
 		return ""
 	})
