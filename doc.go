@@ -10,6 +10,7 @@
 //	archive          the format, its validation, the generations on disk
 //	owner            who runs an identity: claims, observation, transcript probes, liveness
 //	plugin           packages, trust, Resolve(integration id) into one owner or a typed refusal
+//	hooks            what agents call us by, written into their own files and taken out again
 //	config           the user's configuration, and the file that verbs write beside it
 //	integrations     templates, and the one argument vector builder; builtin/ is data
 //	host             where terminals live: the interface, its data, its sentinels

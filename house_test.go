@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	"integrations":  {"metadata"},
 	"plugin":        {"integrations", "metadata"},
 	"config":        {"integrations", "metadata"},
+	"hooks":         {"integrations", "metadata"},
 	"host":          {"metadata"},
 	"host/tmux":     {"host", "metadata"},
 	"host/embedded": {"host", "metadata"},
