@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
+	"github.com/phux-agent/phux-agent/plugin"
 )
 
 // conclude settles what is said of each pane: which record of one conversation counts, whether
@@ -117,7 +119,11 @@ func (l *view) restorable(p *pane) (bool, string) {
 		return false, "its integration is not known"
 	}
 	t := p.own.Template
-	if err := t.Restorable(); err != nil {
+	var unverified *plugin.UnverifiedError
+	switch err := p.own.Restorable(); {
+	case errors.As(err, &unverified):
+		return false, fmt.Sprintf("%v; a restore refuses it until there is %s", err, unverified.Allow())
+	case err != nil:
 		return false, err.Error()
 	}
 	if p.Record == nil {

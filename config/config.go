@@ -51,6 +51,9 @@ type Restore struct {
 	SettleMillis int // default 2000
 	DeadlineSecs int // default 30
 	PendingDays  int // a pending session older than this is dropped from later saves, default 30
+	// AllowUnverified names integrations of the first-party package that may be resumed although
+	// their templates were run on no version.
+	AllowUnverified []string
 }
 
 // Default is the configuration of somebody who has written none.

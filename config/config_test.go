@@ -62,6 +62,7 @@ generations = 7
 [restore]
 parallel = 2
 settle_ms = 0
+allow_unverified = ["cursor-agent", "amp"]
 [[plugins]]
 path = "/opt/a"
 [[plugins]]
@@ -79,7 +80,7 @@ args = ["-v"]
 		t.Fatal(err)
 	}
 	want := &Config{
-		Host: "tmux", Keep: Keep{7, 90}, Restore: Restore{2, 0, 30, 30},
+		Host: "tmux", Keep: Keep{7, 90}, Restore: Restore{2, 0, 30, 30, []string{"cursor-agent", "amp"}},
 		Plugins:    []PluginEntry{{Path: "/opt/a"}, {Path: "/opt/c", Added: true}},
 		OffPlugins: []string{"p"}, OffIntegrations: []string{"i"},
 		profiles: map[string]map[string]integrations.Profile{
@@ -110,6 +111,7 @@ func TestRefusals(t *testing.T) {
 		{"far", "zzzzzzzz = 3\n", "the keys here are: host,"},
 		{"type", "\nhost = 3\n", "config.toml:2: host: "},
 		{"host", "host = \"screen\"\n", `write "tmux" or "embedded"`},
+		{"no integration", "[restore]\nallow_unverified = [\"a\\n\"]\n", "config.toml:2: \"a\\n\" is no integration"},
 		{"range", "[restore]\nparallel = 0\n", "config.toml:2: restore.parallel = 0 is out of bounds"},
 		{"relative", "[[plugins]]\npath = \"./here\"\n", "config.toml:2: plugin path \"./here\" is relative"},
 		{"no path", "[[plugins]]\n", "has no path"},

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/metadata"
 )
 
 // FileError says what is wrong in a configuration file, and where.
@@ -168,7 +169,7 @@ var badType = sync.OnceValue(func() *regexp.Regexp {
 var known = map[string][]string{
 	"":             {"host", "save_after_launch", "adopt_at_save", "keep", "restore", "plugins", "profiles"},
 	"keep":         {"generations", "days"},
-	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days"},
+	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days", "allow_unverified"},
 	"plugins":      {"path", "enabled"},
 	"profiles":     {"*"},
 	"profiles.*":   {"*"},
@@ -222,6 +223,8 @@ type restoreForm struct {
 	Settle      *int `toml:"settle_ms"`
 	Deadline    *int `toml:"deadline_seconds"`
 	PendingDays *int `toml:"pending_days"`
+
+	AllowUnverified []string `toml:"allow_unverified"`
 }
 
 type pluginForm struct {
@@ -298,6 +301,12 @@ func decode(file string, b []byte, c *Config) error {
 		}
 		*n.to = *n.from
 	}
+	for _, id := range f.Restore.AllowUnverified {
+		if err := metadata.CheckID("id", id); err != nil {
+			return s.fail(toml.Key{"restore", "allow_unverified"}, "name integrations: phux-agent integration list", "%q is no integration", id)
+		}
+	}
+	c.Restore.AllowUnverified = f.Restore.AllowUnverified
 	for _, p := range f.Plugins {
 		if p.Path == "" {
 			return s.fail(toml.Key{"plugins"}, `write path = "/absolute/directory"`, "a [[plugins]] entry has no path")

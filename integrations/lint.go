@@ -36,8 +36,11 @@ func (r *reader) lint(t *Template) {
 	if !plainID(t.ID) {
 		r.warn("id", fmt.Sprintf("id %s: letters, digits, - _ . alone can be typed as INTEGRATION/ID", quote(t.ID)))
 	}
-	if len(t.CLI.Verified) == 0 {
-		r.warn("cli", `no [cli] verified: say which versions the template was run on, verified = ["1.2.3"]`)
+	if len(t.CLI.Verified) == 0 && !r.has("cli", "verified") { // an empty list says it
+		r.warn("cli", `no [cli] verified: say which versions the template was run on, verified = ["1.2.3"], or verified = [] for none`)
+	}
+	if len(t.CLI.Verified) > 0 && len(t.CLI.VersionArgs) == 0 {
+		r.warn("cli.verified", `no version_args: nobody can ask which version is installed; write version_args = ["--version"]`)
 	}
 	if !r.has("launch") {
 		r.warn("launch", "no [launch]: the template loads and cannot be launched")
@@ -63,6 +66,8 @@ func (r *reader) lint(t *Template) {
 				r.warn(elem(v.key, i), fmt.Sprintf("%s: %s picks a conversation by time; only an id may choose one", v.key, quote(arg)))
 			case v.key == in+"resume_args" && slices.Contains(forking, opt):
 				r.warn(elem(v.key, i), fmt.Sprintf("%s: %s makes a new conversation at every restore; it belongs in fork_args", v.key, quote(arg)))
+			case v.key == in+"fresh_args" && slices.Contains(forking, opt):
+				r.warn(elem(v.key, i), fmt.Sprintf("%s: %s begins with another conversation; it belongs in fork_args", v.key, quote(arg)))
 			case strings.Contains(arg, slotRoot) && !strings.HasSuffix(v.key, "_args"):
 				_, rest, _ := strings.Cut(arg, slotRoot)
 				if strings.Contains(rest+"/", "/../") {
@@ -100,6 +105,7 @@ func (r *reader) lint(t *Template) {
 			}
 		}
 	}
+	r.lintIdentity(s)
 	if len(s.Never) == 0 {
 		r.warn("session_identity", `no never: list the options by which the CLI picks a conversation itself, as never = ["--continue", "-c"]`)
 	}
@@ -108,6 +114,31 @@ func (r *reader) lint(t *Template) {
 	}
 	if s.NeverPrompted == "fresh" && t.Transcript == nil {
 		r.warn(in+"fresh_args", "no [transcript]: nobody can tell whether a conversation exists, so a fresh start under the same id is never chosen")
+	}
+}
+
+// lintIdentity looks at how the vectors stand to each other.
+func (r *reader) lintIdentity(s SessionIdentity) {
+	const in = "session_identity."
+	if len(s.Never) > 0 {
+		var open []string // an option that takes an id, and is not listed
+		for _, args := range [][]string{s.ResumeArgs, s.FreshArgs, s.ForkArgs} {
+			for _, opt := range args {
+				if strings.HasPrefix(opt, "-") && opt != "--" && !slices.Contains(s.Never, opt) && !slices.Contains(open, opt) {
+					open = append(open, opt)
+				}
+			}
+		}
+		if len(open) > 0 {
+			r.warn(in+"never", fmt.Sprintf("never does not list %s: launch refuses it either way, but launch --here and the shell function hand only listed options on to the agent untouched", strings.Join(open, ", ")))
+		}
+	}
+	switch {
+	case s.FreshArgs == nil:
+	case slices.Equal(s.FreshArgs, s.ResumeArgs):
+		r.warn(in+"fresh_args", "fresh_args are resume_args: a CLI that creates what it does not find starts an empty conversation where one was lost; write the option that fails instead, where there is one")
+	case slices.Equal(s.ForkArgs, s.FreshArgs), slices.Equal(s.ForkArgs, s.ResumeArgs):
+		r.warn(in+"fork_args", "fork_args are those of another operation")
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 func TestLint(t *testing.T) {
-	quiet := "[cli]\nverified = [\"1\"]\n"
+	quiet := "[cli]\nversion_args = [\"--version\"]\nverified = [\"1\"]\n"
 	tail := `id_pattern = "uuid4"
 fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]
-never = ["-c"]
+never = ["-c", "--resume", "--session-id", "-e"]
 ` + quiet + `[transcript]
 root = "~/.d"
 paths = ["${PHUX_AGENT_SESSION_ID}"]
@@ -25,18 +25,26 @@ paths = ["${PHUX_AGENT_SESSION_ID}"]
 		}
 		return strings.Replace(clean, old, new, 1)
 	}
+	if w, err := Lint("d.toml", []byte(swap(`verified = ["1"]`, "verified = []"))); err != nil || len(w) > 0 {
+		t.Errorf("an empty list says that it was not run: got %v, %v", w, err)
+	}
 	for name, x := range map[string]struct {
 		src  string
 		line int
 		want string
 	}{
 		"unverified":      {swap(quiet, ""), 0, "no [cli] verified"},
+		"not asked":       {swap("version_args = [\"--version\"]\n", ""), 13, "no version_args"},
+		"identity open":   {swap(`"-c", "--resume", `, `"-c", `), 11, "does not list --resume:"},
+		"create or open":  {swap(`["--session-id", "$`, `["--resume", "$`), 10, "fresh_args are resume_args"},
+		"fork is fresh":   {swap("never =", "fork_args = [\"--session-id\", \"${PHUX_AGENT_SESSION_ID}\"]\nnever ="), 11, "of another operation"},
+		"fork in fresh":   {swap(`["--session-id",`, `["--fork", "--session-id",`), 10, "begins with another"},
 		"recency":         {swap(`["--resume",`, `["--continue", "--resume",`), 8, "by time"},
 		"recency value":   {swap(`["demo"]`, `["demo", "--session=latest", "--last"]`), 3, "by time"},
 		"fork":            {swap(`["--resume",`, `["--fork-session", "--resume",`), 8, "at every restore"},
 		"no pattern":      {swap("id_pattern = \"uuid4\"\n", ""), 8, "no id_pattern"},
 		"loose pattern":   {swap(`"uuid4"`, `'^[0-9a-z-]+$'`), 9, "allows \"latest\""},
-		"no never":        {swap("never = [\"-c\"]\n", ""), 4, "no never"},
+		"no never":        {swap("never = [\"-c\", \"--resume\", \"--session-id\", \"-e\"]\n", ""), 4, "no never"},
 		"shell behind":    {swap(`["demo"]`, `["demo", "--", "/bin/sh", "-lc"]`), 3, "may evaluate"},
 		"runner":          {swap(`["demo"]`, `["nodejs", "x"]`), 3, "what its arguments say"},
 		"interpreter":     {swap(`["demo"]`, `["python3", "${PHUX_PLUGIN_ROOT}/x.py"]`), 3, "phux refuses"},

@@ -84,7 +84,7 @@ func Prepare(ctx context.Context, e Env, r Request) (*Draft, error) {
 		}
 		d.Record = &rec
 	}
-	d.Restorable, d.Reason = restorable(t, d.Record)
+	d.Restorable, d.Reason = restorable(own, d.Record)
 	d.Facts = metadata.LaunchFacts{
 		PaneKey:       metadata.NewPaneKey(),
 		PluginID:      own.PluginID,
@@ -180,8 +180,13 @@ func (e Env) profile(name, integration string) (integrations.Profile, error) {
 }
 
 // restorable says whether a pane with this record comes back, and if not, how it becomes so.
-func restorable(t *integrations.Template, rec *metadata.AgentSession) (bool, string) {
-	if err := t.Restorable(); err != nil {
+func restorable(own plugin.Owner, rec *metadata.AgentSession) (bool, string) {
+	t := own.Template
+	var unverified *plugin.UnverifiedError
+	switch err := own.Restorable(); {
+	case errors.As(err, &unverified):
+		return false, fmt.Sprintf("%v; a restore refuses it until there is %s", err, unverified.Allow())
+	case err != nil:
 		return false, fmt.Sprintf("%s has no way to resume a conversation: %v", t.ID, err)
 	}
 	if rec != nil {

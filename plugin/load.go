@@ -30,7 +30,7 @@ func Load(src Source) (*Registry, error) {
 	slices.SortStableFunc(l.found, func(a, b Plugin) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Root, b.Root))
 	})
-	return &Registry{plugins: l.found, later: l.later}, nil
+	return &Registry{plugins: l.found, allowed: src.Unverified, later: l.later}, nil
 }
 
 // LoadDir reads one directory as a package, whatever its place: for `plugin add` and `plugin

@@ -47,6 +47,9 @@ type Owner struct {
 	PluginID string
 	Root     string
 	Template *integrations.Template
+	// Unverified says that the template is embedded, was run on no version of its agent, and that
+	// the user has not allowed it all the same. See Restorable.
+	Unverified bool
 }
 
 // Reason says why an integration does not resolve. The values are the verdicts of a plan.
@@ -91,7 +94,10 @@ type Source struct {
 	DataDir string   // $XDG_DATA_HOME/phux-agent; plugins/* below it, and the materialised first-party package
 	Added   []string // directories of [[plugins]] and of `plugin add`, absolute
 	Off     Off
-	Builtin fs.FS // the first-party package; nil means the one in this binary
+	// Unverified names the integrations of the first-party package that the user lets a restore
+	// resume although they were run on no version.
+	Unverified []string
+	Builtin    fs.FS // the first-party package; nil means the one in this binary
 }
 
 // Off names what the user switched off.
@@ -103,6 +109,7 @@ type Off struct {
 // Registry is the set of packages as it was at Load. It may be used concurrently.
 type Registry struct {
 	plugins []Plugin
+	allowed []string // Source.Unverified
 
 	mu    sync.Mutex
 	later map[string]func(*Integration) // by File: templates that are parsed when somebody asks

@@ -436,3 +436,44 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
+
+// A template of the first-party package that nobody has run is refused for restore until the user
+// allows it; whatever the user installed is the user's word.
+func TestUnverified(t *testing.T) {
+	base := home(t)
+	verified := strings.ReplaceAll(tmpl, "\"ID\"", "\"ran\"") + "[cli]\nverified = [\"1\"]\n"
+	src := builtinFS()
+	src["integrations/ran.toml"] = &fstest.MapFile{Data: []byte(verified)}
+	added := pack(t, base, "mine", "my.agents", "mine")
+	for name, x := range map[string]struct {
+		allow []string
+		id    string
+		want  bool // restorable
+	}{
+		"not run":             {nil, "one", false},
+		"another is allowed":  {[]string{"ran", "mine", "one."}, "one", false},
+		"allowed":             {[]string{"x", "one"}, "one", true},
+		"run":                 {nil, "ran", true},
+		"installed by a user": {nil, "mine", true},
+	} {
+		r := load(t, Source{DataDir: filepath.Join(base, "data"), Added: []string{added}, Builtin: src, Unverified: x.allow})
+		o, err := r.Resolve(x.id)
+		must(t, err)
+		err = o.Restorable()
+		var un *UnverifiedError
+		if (err == nil) != x.want || !x.want && (!errors.As(err, &un) || un.Integration != x.id || !strings.Contains(un.Allow(), `["one"]`)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if owned, err := r.ResolveOwned(x.id, o.PluginID); err != nil || owned.Unverified != o.Unverified {
+			t.Errorf("%s: owned %v, %v", name, owned.Unverified, err)
+		}
+	}
+	// What cannot resume at all says that, and not that it was not run.
+	src["integrations/one.toml"] = &fstest.MapFile{Data: []byte("id = \"one\"\n[launch]\ncommand = [\"one\"]\n")}
+	o, err := load(t, Source{DataDir: filepath.Join(base, "data"), Builtin: src}).Resolve("one")
+	must(t, err)
+	var un *UnverifiedError
+	if err := o.Restorable(); err == nil || errors.As(err, &un) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -71,7 +71,7 @@ func (r *Registry) Resolve(integrationID string) (Owner, error) {
 				return refuse(Ambiguous, candidate{}, fmt.Sprintf("two plugins are called %s: %s and %s", p.ID, c.p.Root, p.Root))
 			}
 		}
-		return Owner{PluginID: c.p.ID, Root: c.p.Root, Template: c.in.Template}, nil
+		return Owner{PluginID: c.p.ID, Root: c.p.Root, Template: c.in.Template, Unverified: r.unverified(c)}, nil
 	case len(distrusted) > 0:
 		return refuse(Untrusted, distrusted[0], distrusted[0].err().Error())
 	case len(bad) > 0:

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -307,7 +308,10 @@ func (m *maker) authority(a Agent, w want) *trouble {
 	if a.Owner.Template == nil {
 		return &trouble{IntegrationMissing, fmt.Sprintf("integration %q was not looked at", id), "restore again"}
 	}
-	if err := a.Owner.Template.Restorable(); err != nil {
+	var unverified *plugin.UnverifiedError
+	if err := a.Owner.Restorable(); errors.As(err, &unverified) {
+		return &trouble{NotRestorable, err.Error(), "to take that upon yourself: " + unverified.Allow()}
+	} else if err != nil {
 		return &trouble{
 			NotRestorable, fmt.Sprintf("integration %q cannot resume a conversation: %v", id, err),
 			"its plugin must say how (resume_args); phux-agent integration show " + quoteArg(id),

@@ -140,6 +140,12 @@ func verdictCases() []verdictCase {
 			arrange: func(w *world) { w.swapTo("plain", plainTOML, "x") },
 		},
 		{
+			name: "a template that nobody has run", want: NotRestorable, action: Refuse, reason: []string{"unverified", "run on no version"},
+			arrange: func(w *world) {
+				w.change(key("claude-code"), func(a *Agent) { a.Owner.Unverified = true })
+			},
+		},
+		{
 			name: "an id that the pattern refuses", want: InvalidRecord, action: Refuse,
 			arrange: func(w *world) { w.swapTo("claude-code", claudeTOML, "latest") },
 		},

@@ -94,7 +94,7 @@ func (a *app) registry() (*plugin.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	src := plugin.Source{DataDir: d.Data, Off: plugin.Off{Plugins: c.OffPlugins, Integrations: c.OffIntegrations}}
+	src := plugin.Source{DataDir: d.Data, Off: plugin.Off{Plugins: c.OffPlugins, Integrations: c.OffIntegrations}, Unverified: c.Restore.AllowUnverified}
 	for _, p := range c.Plugins {
 		src.Added = append(src.Added, p.Path)
 	}

@@ -102,13 +102,15 @@ func (a *app) integrationList() error {
 	}
 	t := ui.NewTable("INTEGRATION", "STATE", "COMES BACK", "PROGRAM", "PLUGIN")
 	for _, in := range all {
-		_, rerr := reg.Resolve(in.ID)
+		own, rerr := reg.Resolve(in.ID)
 		back, program := "", ""
 		if in.Template != nil {
 			program = a.program(in.Template)
 			switch {
 			case in.Template.Restorable() != nil:
 				back = "no"
+			case rerr == nil && own.Restorable() != nil:
+				back = "not verified"
 			case in.Template.CanMint() || len(in.Template.Identity.MintCommand) > 0:
 				back = "yes"
 			default:
@@ -197,7 +199,11 @@ func (a *app) integrationShow(id string) error {
 			a.say("  %-9s %s", l[0], l[1])
 		}
 	}
-	if err := t.Restorable(); err != nil {
+	var unverified *plugin.UnverifiedError
+	switch err := own.Restorable(); {
+	case errors.As(err, &unverified):
+		a.say("  a restore refuses it, for it was run on no version; to allow it: %s", unverified.Allow())
+	case err != nil:
 		a.say("  a restore cannot bring it back: %v", err)
 	}
 	for _, r := range t.Require {
