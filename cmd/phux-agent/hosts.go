@@ -187,6 +187,9 @@ func attachHint(info host.Info, session string) string {
 	if info.Attach == "" {
 		return ""
 	}
+	if strings.Contains(session, ".") && !strings.Contains(session, ":") {
+		session += ":" // else the point ends the name
+	}
 	return fmt.Sprintf(info.Attach, strings.ReplaceAll(session, "'", `'\''`))
 }
 

@@ -166,18 +166,28 @@ func fire(id string, l list, v version) []string {
 	return []string{"set-hook -g " + s + " " + quoted, "set-hook -R alert-silence", "set-hook -gu " + s}
 }
 
+// stands says that a window which goes away again makes the session: to new-session its own
+// directory and its first pane's are one and the same, and this first pane is a plain shell that
+// needs another.
+func stands(c host.CreateSession, windows []builtWindow) bool {
+	first := windows[0].panes[0]
+	return first.plain && first.dir != c.Dir
+}
+
 // buildList makes the whole session under the name id.
 func buildList(id, self string, c host.CreateSession, windows []builtWindow, v version) list {
 	var l list
 	dirs := variables{name: "@" + id + "-d"}
 	session := "=" + id + ":"
-	at := func(index int) string { return session + strconv.Itoa(index) }
+	at := func(index int) string {
+		if index == unnumbered {
+			return session
+		}
+		return session + strconv.Itoa(index)
+	}
 	size := func(w builtWindow) (int, int) { return workSize(w.spec.Layout, len(w.panes)) }
 
-	// The session's directory and its first pane's are one and the same to new-session. Where a
-	// plain shell needs another, a window that goes away again makes the session.
-	first := windows[0].panes[0]
-	stand := first.plain && first.dir != c.Dir
+	first, stand := windows[0].panes[0], stands(c, windows)
 	cols, rows := size(windows[0])
 	open := []string{"new-session", "-d", "-s", id, "-x", strconv.Itoa(cols), "-y", strconv.Itoa(rows), "-n", "x", "-c", dirs.put(&l, c.Dir)}
 	if stand {
@@ -194,8 +204,10 @@ func buildList(id, self string, c host.CreateSession, windows []builtWindow, v v
 	l.add("if-shell", "-F", "-t", nowhere(id+"-x"), "#{m/r:^(1|on|keep-.*)$,#{destroy-unattached}}",
 		"set-option -t "+word(session)+" destroy-unattached off")
 	// By way of an index that nobody uses: a move onto the same one is an error.
-	l.add("move-window", "-s", session+"{end}", "-t", at(farIndex))
-	if !stand {
+	if windows[0].index != unnumbered {
+		l.add("move-window", "-s", session+"{end}", "-t", at(farIndex))
+	}
+	if !stand && windows[0].index != unnumbered {
 		l.add("move-window", "-s", at(farIndex), "-t", at(windows[0].index))
 	}
 	for i, w := range windows {
@@ -238,6 +250,9 @@ const madeOption = "@phux-agent-made"
 
 // farIndex is above host.MaxIndex.
 const farIndex = 999999
+
+// unnumbered is the index of a session's only window that stays where tmux puts it.
+const unnumbered = -1
 
 // builtWindow is a window that is to be.
 type builtWindow struct {

@@ -82,6 +82,10 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 		}
 		defer stop()
 	}
+	if !running && len(b.windows) == 1 && c.Windows[0].Index < 0 && !stands(c, b.windows) {
+		// What base-index will be is known when the configuration was read.
+		b.windows[0].index = unnumbered
+	}
 	if err := b.make(ctx, running, len(p.sessions) > 0); err != nil {
 		// Panes that wait learn of it by the gate, at the end of the transaction.
 		b.undo()
@@ -200,6 +204,14 @@ func (b *build) make(ctx context.Context, running, sessions bool) error {
 	m := newMark()
 	exact := v.escapesOutput()
 	lines := fire(b.id, l, v)
+	if !running && v.firesLists() {
+		// The configuration is not known yet, and may say what kills this server.
+		at := " -t " + word(nowhere(m)) + " "
+		lines = []string{
+			lines[0], "display-message -p" + at + word(probeFormat(m)),
+			"if-shell -F" + at + word("#{?"+dangerous+",0,1}") + " " + word(lines[1]), lines[2],
+		}
+	}
 	if !v.firesLists() {
 		unlock, err := h.lockSlot(ctx)
 		if err != nil {
@@ -219,9 +231,17 @@ func (b *build) make(ctx context.Context, running, sessions bool) error {
 	} else {
 		out, err = h.tool.run(ctx, strings.Join(lines, "\n")+"\n", "start-server", then, "source-file", "-")
 	}
+	if p, perr := parseProbe(out, m); perr == nil {
+		if err := p.refuse(); err != nil {
+			return err
+		}
+	}
 	rows, perr := parseRows(string(out), m, exact)
 	if perr != nil {
 		return errors.Join(err, perr)
+	}
+	if w := &b.windows[0]; w.index == unnumbered && len(rows) > 0 {
+		w.index = rows[0].windowIndex
 	}
 	if len(rows) > 0 {
 		b.session = rows[0].sessionID

@@ -201,6 +201,9 @@ func (n *spawning) make(ctx context.Context) error {
 	return n.tx.commit()
 }
 
+// dangerous is a format that is 1 where a new window would kill the server: version.manualKills.
+const dangerous = "#{&&:#{==:#{window-size},manual},#{m/r:^3[.][3456],#{version}}}"
+
 // fire runs a list where no hook enters it, in the server life that is meant, and only where it
 // does not kill the server. A tmux that cannot do it so is told by its own answer.
 func (n *spawning) fire(ctx context.Context, l list) ([]row, error) {
@@ -214,7 +217,6 @@ func (n *spawning) fire(ctx context.Context, l list) ([]row, error) {
 		if n.spec.Place != host.NewWindow {
 			life = sameServer(n.spec.Target.Instance)
 		}
-		dangerous := "#{&&:#{==:#{window-size},manual},#{m/r:^3[.][3456],#{version}}}"
 		cond := "#{?#{m/r:^([012][.]|3[.][012]),#{version}},0,#{?" + dangerous + ",0," + life + "}}"
 		name := "@" + n.id
 		out, err = h.tool.script(ctx, []string{
