@@ -28,7 +28,7 @@ func Do(ctx context.Context, e Env, r Request, d *Draft) (*Result, error) {
 	if r.Here {
 		return nil, fmt.Errorf("launch: %w: --here is another operation", ErrHere)
 	}
-	info, err := e.Host.Info(ctx)
+	info, err := e.info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("launch: %w", err)
 	}
@@ -54,6 +54,15 @@ func Do(ctx context.Context, e Env, r Request, d *Draft) (*Result, error) {
 	}, nil
 }
 
+// info is what the host said of itself. It may be a moment old: a server that has come or gone
+// since answers the spawn itself, and the spawn goes by that.
+func (e Env) info(ctx context.Context) (host.Info, error) {
+	if e.Info != nil {
+		return *e.Info, nil
+	}
+	return e.Host.Info(ctx)
+}
+
 // stage holds what this call made so far.
 type stage struct {
 	e     Env
@@ -69,6 +78,10 @@ type stage struct {
 func (e Env) stage(d *Draft, place owner.Place) (*stage, error) {
 	s := &stage{e: e, start: d.Start, meta: map[metadata.Key][]byte{}, paneKey: d.Facts.PaneKey}
 	facts := fitting(d.Facts)
+	if d.expect == owner.Present {
+		// Seen once is remembered for good; the first save need not add it.
+		facts.Durability = string(owner.Present)
+	}
 	place.PaneKey = s.paneKey
 	if d.Record != nil {
 		claim, err := e.Claims.Reserve(d.Record.Identity(), place)

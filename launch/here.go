@@ -25,7 +25,7 @@ func Here(ctx context.Context, e Env, r Request, d *Draft, terminal host.Termina
 	if !ok {
 		return fmt.Errorf("launch --here: %w: this host binds no record to a program that it did not start", ErrHere)
 	}
-	info, err := e.Host.Info(ctx)
+	info, err := e.info(ctx)
 	if err != nil {
 		return fmt.Errorf("launch --here: %w", err)
 	}

@@ -20,7 +20,9 @@ import (
 
 // Env is where a launch works.
 type Env struct {
-	Host     host.Host // nil only for Prepare, and for a Here that will refuse
+	Host host.Host // nil only for Prepare, and for a Here that will refuse
+	// Info of the host, where the caller has asked already; nil asks again.
+	Info     *host.Info
 	Registry *plugin.Registry
 	Config   *config.Config
 	Claims   owner.Claims

@@ -162,7 +162,7 @@ func (a *app) launchEnv(h *hosted) (launch.Env, error) {
 	var e launch.Env
 	var err error
 	if h != nil {
-		e.Host = h.Host
+		e.Host, e.Info = h.Host, &h.info
 	}
 	if e.Config, err = a.config(); err != nil {
 		return e, err

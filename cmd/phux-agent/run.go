@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +21,8 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if len(args) > 1 && args[1] == paneExecVerb {
 		return paneExec(args[2:], environ, stdin, stdout)
 	}
+	// A verb lives for some milliseconds: it collects garbage from 32 MiB on, not from 4.
+	debug.SetGCPercent(800)
 	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr}
 	args = args[min(1, len(args)):]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
