@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"os"
 	"sync"
 	"time"
@@ -50,10 +51,13 @@ type output struct {
 	waiting    []byte
 	lost       bool
 	feeding    bool
+	fed        time.Time
 	viewers    []*viewer
 
 	screenMu sync.Mutex // taken after mu
 	screen   emulator
+	alone    bool         // nobody looked when what is being fed was written
+	answer   func([]byte) // types what the emulator answers
 }
 
 // viewer is a client that looks at a terminal.
@@ -63,8 +67,6 @@ type viewer struct {
 	cols, rows int
 	behind     bool // it gets no bytes until it has read what waits, and then the whole screen
 }
-
-func (o *output) init(cols, rows int) { o.cols, o.rows = cols, rows }
 
 func (o *output) size() (cols, rows int) {
 	o.mu.Lock()
@@ -117,9 +119,18 @@ func (o *output) keep(b []byte) {
 		o.lost = true
 	}
 	o.waiting = append(o.waiting, b...)
-	if len(o.waiting) >= feedBytes && !o.feeding {
+	if o.feeding {
+		return
+	}
+	// Where nobody looks, a program's questions are the emulator's to answer, and soon.
+	asks := len(o.viewers) == 0 && bytes.IndexByte(b, 0x1b) >= 0
+	if asks || len(o.waiting) >= feedBytes {
 		o.feeding = true
-		time.AfterFunc(feedPause, o.feed)
+		pause := feedPause
+		if asks && time.Since(o.fed) > feedPause {
+			pause = time.Millisecond
+		}
+		time.AfterFunc(pause, o.feed)
 	}
 }
 
@@ -128,6 +139,7 @@ func (o *output) feed() {
 	o.mu.Lock()
 	b, lost := o.take()
 	o.screenMu.Lock()
+	o.fed, o.alone = time.Now(), len(o.viewers) == 0
 	o.mu.Unlock()
 	o.write(b, lost)
 	o.screenMu.Unlock()
@@ -144,7 +156,11 @@ func (o *output) take() (b []byte, lost bool) {
 
 func (o *output) write(b []byte, lost bool) {
 	if o.screen == nil {
-		o.screen = newScreen(o.cols, o.rows)
+		o.screen = newScreen(o.cols, o.rows, func(b []byte) {
+			if o.alone && o.answer != nil {
+				o.answer(b)
+			}
+		})
 	}
 	if lost {
 		o.screen.Lost()
@@ -152,29 +168,52 @@ func (o *output) write(b []byte, lost bool) {
 	o.screen.Write(b)
 }
 
+// catchUp feeds what waits; mu is held.
+func (o *output) catchUp() {
+	o.screenMu.Lock()
+	o.alone = len(o.viewers) == 0
+	o.write(o.take())
+	o.screenMu.Unlock()
+}
+
 // see runs f on the screen as it is after the last byte. Nothing comes between it and f.
 func (o *output) see(f func(emulator)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.catchUp()
 	o.screenMu.Lock()
 	defer o.screenMu.Unlock()
-	o.write(o.take())
 	f(o.screen)
 }
 
-// attach adds a viewer and shows it what is there: no byte is missing between the two, and none
-// comes twice.
+// shownTitle is the title that the program set, if any.
+func (o *output) shownTitle() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.screen == nil && bytes.IndexByte(o.waiting, 0x1b) < 0 {
+		return ""
+	}
+	o.catchUp()
+	o.screenMu.Lock()
+	defer o.screenMu.Unlock()
+	return o.screen.Title()
+}
+
+// attach adds a viewer. What was written before is not its business but as a picture, which
+// repaint gives it: until then it is behind.
 func (o *output) attach(v *viewer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.catchUp()
+	v.behind = true
 	o.viewers = append(o.viewers, v)
-	o.paint(v)
 }
 
+// paint shows a viewer what is there: no byte is missing after it, and none comes twice.
 func (o *output) paint(v *viewer) {
+	o.catchUp()
 	o.screenMu.Lock()
 	defer o.screenMu.Unlock()
-	o.write(o.take())
 	v.peer.output(outputFrame(v.terminal.id, o.screen.Paint()))
 }
 
@@ -193,6 +232,7 @@ func (o *output) repaint(v *viewer) {
 func (o *output) detach(v *viewer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.catchUp() // as what the viewers have answered
 	for i, w := range o.viewers {
 		if w == v {
 			o.viewers = append(o.viewers[:i:i], o.viewers[i+1:]...)
@@ -225,9 +265,11 @@ func (o *output) resize(cols, rows int, ptmx *os.File, viewers bool) (changed bo
 	if o.cols == cols && o.rows == rows || !viewers && len(o.viewers) > 0 {
 		return false
 	}
+	if len(o.waiting) > 0 {
+		o.catchUp()
+	}
 	o.screenMu.Lock()
-	if o.screen != nil || len(o.waiting) > 0 {
-		o.write(o.take())
+	if o.screen != nil {
 		o.screen.Resize(cols, rows)
 	}
 	o.cols, o.rows = cols, rows
@@ -251,21 +293,29 @@ func setSize(ptmx *os.File, cols, rows int) {
 // waits, and nobody with it.
 type input struct {
 	mu      sync.Mutex
+	ptmx    *os.File
 	waiting []byte
-	running bool
+	running *os.File // the one that is being written to
+}
+
+// to leads input to another program; what waited for the one before is given up.
+func (in *input) to(ptmx *os.File) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.ptmx, in.waiting, in.running = ptmx, nil, nil
 }
 
 // send queues b. ErrBusy where too much waits already.
-func (in *input) send(ptmx *os.File, b []byte) error {
+func (in *input) send(b []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.waiting)+len(b) > maxInput {
 		return ErrBusy
 	}
 	in.waiting = append(in.waiting, b...)
-	if !in.running {
-		in.running = true
-		go in.write(ptmx)
+	if in.running == nil && in.ptmx != nil {
+		in.running = in.ptmx
+		go in.write(in.ptmx)
 	}
 	return nil
 }
@@ -273,17 +323,23 @@ func (in *input) send(ptmx *os.File, b []byte) error {
 func (in *input) write(ptmx *os.File) {
 	for {
 		in.mu.Lock()
+		if in.running != ptmx {
+			in.mu.Unlock()
+			return
+		}
 		b := in.waiting
 		in.waiting = nil
 		if len(b) == 0 {
-			in.running = false
+			in.running = nil
 			in.mu.Unlock()
 			return
 		}
 		in.mu.Unlock()
 		if _, err := ptmx.Write(b); err != nil {
 			in.mu.Lock()
-			in.waiting, in.running = nil, false
+			if in.running == ptmx {
+				in.waiting, in.running = nil, nil
+			}
 			in.mu.Unlock()
 			return
 		}

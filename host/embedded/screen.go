@@ -1,13 +1,1004 @@
 package embedded
 
-func newScreen(cols, rows int) emulator { return &rawScreen{} }
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-type rawScreen struct{ b []byte }
+// screen is the emulator: what stands on a terminal of the kind that TERM=xterm-256color names. It
+// keeps the cells of the screen with their looks, and above it the text of lines that went.
+//
+// Libraries were measured first (see docs/decisions): at 0.5 to 7 MB/s they cannot follow a
+// program that writes, and they weigh several times as much.
+type screen struct {
+	parser
+	cols, rows int
+	main, alt  grid
+	on         *grid // the one of the two that is shown
+	history    []string
+	begin      int // of history, which is a ring
+	pen        style
+	wrap       bool // the cursor stands behind the last column
+	top, end   int  // scroll region: rows top to end-1
+	tabs       []bool
+	modes      modes
+	charsets   [2]bool // line drawing
+	shift      int
+	saved      [2]cursor // of main and alt
+	title      string
+	titles     []string
+	last       rune // for REP
+	clusters   []string
+	reply      func([]byte) // answers a program's question; may be nil
+}
 
-func (r *rawScreen) Write(b []byte)           { r.b = append(r.b, b...) }
-func (r *rawScreen) Resize(cols, rows int)    {}
-func (r *rawScreen) Lost()                    {}
-func (r *rawScreen) Paint() []byte            { return r.b }
-func (r *rawScreen) Text(history int) string  { return string(r.b) }
-func (r *rawScreen) Cursor() (int, int, bool) { return 0, 0, true }
-func (r *rawScreen) Title() string            { return "" }
+type grid struct {
+	rows []line
+	x, y int
+}
+
+type line struct {
+	cells   []cell
+	wrapped bool // it goes on in the next one
+}
+
+// cell is one character cell. ch is 0 where nothing was written, wideTail in the right half of a
+// wide character, and below that the number of a cluster of several characters.
+type cell struct {
+	ch    rune
+	style style
+}
+
+const wideTail = -1
+
+type style struct {
+	fg, bg colour
+	flags  uint16
+}
+
+// colour is 0 by default, else its kind in the top byte: 1 indexed, 2 direct.
+type colour uint32
+
+const (
+	indexed colour = 1 << 24
+	direct  colour = 2 << 24
+)
+
+const (
+	bold uint16 = 1 << iota
+	faint
+	italic
+	underline
+	blink
+	inverse
+	hidden
+	strike
+)
+
+type modes struct {
+	appCursor, appKeypad, origin, noWrap, insert, newline, noCursor bool
+	altScreen                                                       bool
+	paste, focus                                                    bool
+	mouse                                                           int // 0, 9, 1000, 1002 or 1003
+	mouseForm                                                       int // 0, 1005, 1006, 1015 or 1016
+	cursorShape                                                     int
+}
+
+type cursor struct {
+	x, y     int
+	pen      style
+	origin   bool
+	charsets [2]bool
+	shift    int
+}
+
+// maxClusters bounds the table of clusters; beyond it, marks are left out.
+const (
+	maxClusters = 4096
+	maxCluster  = 64 // bytes
+)
+
+// newScreen is a screen of that size. reply answers the questions of a program: it may be nil,
+// and must not call the screen.
+func newScreen(cols, rows int, reply func([]byte)) *screen {
+	s := &screen{reply: reply}
+	s.size(max(cols, 1), max(rows, 1))
+	s.reset()
+	return s
+}
+
+func (s *screen) size(cols, rows int) {
+	s.cols, s.rows = cols, rows
+	s.tabs = make([]bool, cols)
+	for i := 8; i < cols; i += 8 {
+		s.tabs[i] = true
+	}
+}
+
+func (s *screen) reset() {
+	s.main, s.alt = s.newGrid(), grid{}
+	s.on = &s.main
+	s.pen, s.wrap, s.top, s.end = style{}, false, 0, s.rows
+	s.modes, s.charsets, s.shift, s.saved = modes{}, [2]bool{}, 0, [2]cursor{}
+}
+
+func (s *screen) newGrid() grid {
+	g := grid{rows: make([]line, s.rows)}
+	all := make([]cell, s.rows*s.cols)
+	for i := range g.rows {
+		g.rows[i].cells = all[i*s.cols : (i+1)*s.cols : (i+1)*s.cols]
+	}
+	return g
+}
+
+// Resize keeps what fits. Of the main screen, lines go into the scrollback rather than be lost
+// below; the program draws the rest anew.
+func (s *screen) Resize(cols, rows int) {
+	cols, rows = max(cols, 1), max(rows, 1)
+	if cols == s.cols && rows == s.rows {
+		return
+	}
+	for _, g := range []*grid{&s.main, &s.alt} {
+		if g.rows == nil {
+			continue
+		}
+		if over := g.y - (rows - 1); over > 0 {
+			for i := range over {
+				if g == &s.main {
+					s.remember(&g.rows[i])
+				}
+			}
+			g.rows = g.rows[over:]
+			g.y -= over
+		}
+		next := make([]line, rows)
+		all := make([]cell, rows*cols)
+		for i := range next {
+			next[i].cells = all[i*cols : (i+1)*cols : (i+1)*cols]
+			if i < len(g.rows) {
+				n := copy(next[i].cells, g.rows[i].cells)
+				if n > 0 && n < len(g.rows[i].cells) && g.rows[i].cells[n].ch == wideTail {
+					next[i].cells[n-1] = cell{}
+				}
+				next[i].wrapped = g.rows[i].wrapped
+			}
+		}
+		g.rows, g.x = next, min(g.x, cols-1)
+	}
+	s.size(cols, rows)
+	s.top, s.end, s.wrap = 0, rows, false
+	for i := range s.saved {
+		s.saved[i].x, s.saved[i].y = min(s.saved[i].x, cols-1), min(s.saved[i].y, rows-1)
+	}
+}
+
+// remember puts a line above the screen.
+func (s *screen) remember(l *line) {
+	text := s.lineText(l)
+	if len(s.history) < Scrollback {
+		s.history = append(s.history, text)
+		return
+	}
+	s.history[s.begin] = text
+	s.begin = (s.begin + 1) % len(s.history)
+}
+
+func (s *screen) lineText(l *line) string {
+	end := len(l.cells)
+	for end > 0 && (l.cells[end-1].ch == 0 || l.cells[end-1].ch == ' ') {
+		end--
+	}
+	if end == 0 {
+		return ""
+	}
+	b := make([]byte, 0, end+8)
+	for _, c := range l.cells[:end] {
+		b = s.appendText(b, c.ch)
+	}
+	return string(b)
+}
+
+func (s *screen) appendText(b []byte, ch rune) []byte {
+	switch {
+	case ch == 0:
+		return append(b, ' ')
+	case ch == wideTail:
+		return b
+	case ch < 0:
+		return append(b, s.clusters[-int(ch)-2]...)
+	case ch < utf8.RuneSelf:
+		return append(b, byte(ch))
+	}
+	return utf8.AppendRune(b, ch)
+}
+
+// Text is the screen, with the scrollback above it.
+func (s *screen) Text(history int) string {
+	var b strings.Builder
+	n := len(s.history)
+	if !s.modes.altScreen { // what is above belongs to the other screen
+		for i := max(0, n-history); i < n; i++ {
+			b.WriteString(s.history[(s.begin+i)%n])
+			b.WriteByte('\n')
+		}
+	}
+	for i := range s.on.rows {
+		b.WriteString(s.lineText(&s.on.rows[i]))
+		b.WriteByte('\n')
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (s *screen) Cursor() (col, row int, shown bool) { return s.on.x, s.on.y, !s.modes.noCursor }
+
+func (s *screen) Title() string { return s.title }
+
+// ascii writes a run of plain characters.
+func (s *screen) ascii(b []byte) {
+	if s.charsets[s.shift] || s.modes.insert {
+		for _, c := range b {
+			s.put(rune(c))
+		}
+		return
+	}
+	g := s.on
+	s.last = rune(b[len(b)-1])
+	for len(b) > 0 {
+		if s.wrap || g.x >= s.cols {
+			s.wrapLine()
+		}
+		l := &g.rows[g.y]
+		n := min(len(b), s.cols-g.x)
+		cells := l.cells[g.x : g.x+n]
+		s.unpair(l, g.x, g.x+n)
+		for i := range cells {
+			cells[i] = cell{rune(b[i]), s.pen}
+		}
+		b = b[n:]
+		if g.x += n; g.x == s.cols {
+			g.x, s.wrap = s.cols-1, !s.modes.noWrap
+			if s.modes.noWrap && len(b) > 0 {
+				l.cells[g.x] = cell{rune(b[len(b)-1]), s.pen}
+				return
+			}
+		}
+	}
+}
+
+// unpair clears the halves of wide characters that a write to from…to leaves alone.
+func (s *screen) unpair(l *line, from, to int) {
+	if from > 0 && from < len(l.cells) && l.cells[from].ch == wideTail {
+		l.cells[from-1] = cell{}
+	}
+	if to > 0 && to < len(l.cells) && l.cells[to].ch == wideTail {
+		l.cells[to] = cell{}
+	}
+}
+
+func (s *screen) wrapLine() {
+	g := s.on
+	s.wrap = false
+	g.rows[g.y].wrapped = true
+	g.x = 0
+	s.index()
+}
+
+const drawing = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
+
+var drawn = []rune(drawing)
+
+func (s *screen) put(r rune) {
+	if s.charsets[s.shift] && r >= 0x60 && r < 0x7f {
+		r = drawn[r-0x60]
+	}
+	w := width(r)
+	if w == 0 {
+		s.mark(r)
+		return
+	}
+	g := s.on
+	if s.wrap {
+		s.wrapLine()
+	}
+	if w == 2 && g.x == s.cols-1 {
+		if s.modes.noWrap || s.cols < 2 {
+			return
+		}
+		s.wrapLine()
+	}
+	l := &g.rows[g.y]
+	if s.modes.insert {
+		s.insertCells(w)
+	}
+	s.unpair(l, g.x, g.x+w)
+	l.cells[g.x] = cell{r, s.pen}
+	if w == 2 {
+		l.cells[g.x+1] = cell{wideTail, s.pen}
+	}
+	s.last = r
+	if g.x += w; g.x >= s.cols {
+		g.x, s.wrap = s.cols-1, !s.modes.noWrap
+	}
+}
+
+// mark adds a character without width to the one before the cursor.
+func (s *screen) mark(r rune) {
+	g := s.on
+	x := g.x - 1
+	if s.wrap {
+		x = g.x
+	}
+	if x < 0 {
+		return
+	}
+	l := &g.rows[g.y]
+	if l.cells[x].ch == wideTail && x > 0 {
+		x--
+	}
+	c := &l.cells[x]
+	if c.ch == 0 {
+		c.ch = ' '
+	}
+	old := s.appendText(nil, c.ch)
+	if len(old) >= maxCluster {
+		return
+	}
+	if len(s.clusters) >= maxClusters {
+		s.sweepClusters()
+		if len(s.clusters) >= maxClusters {
+			return
+		}
+	}
+	s.clusters = append(s.clusters, string(utf8.AppendRune(old, r)))
+	c.ch = rune(-len(s.clusters) - 1)
+}
+
+// sweepClusters keeps those that still stand on a screen.
+func (s *screen) sweepClusters() {
+	var kept []string
+	for _, g := range []*grid{&s.main, &s.alt} {
+		for i := range g.rows {
+			for n := range g.rows[i].cells {
+				if c := &g.rows[i].cells[n]; c.ch < wideTail {
+					kept = append(kept, s.clusters[-int(c.ch)-2])
+					c.ch = rune(-len(kept) - 1)
+				}
+			}
+		}
+	}
+	s.clusters = kept
+}
+
+// wideSymbols are those below U+2E80 that are shown as emoji, and so wide.
+var wideSymbols = &unicode.RangeTable{R16: []unicode.Range16{
+	{0x231a, 0x231b, 1}, {0x23e9, 0x23ec, 1}, {0x23f0, 0x23f3, 3}, {0x25fd, 0x25fe, 1}, {0x2614, 0x2615, 1}, {0x2648, 0x2653, 1},
+	{0x267f, 0x2693, 0x14}, {0x26a1, 0x26aa, 9}, {0x26ab, 0x26bd, 0x12}, {0x26be, 0x26c4, 6}, {0x26c5, 0x26ce, 9},
+	{0x26d4, 0x26ea, 0x16}, {0x26f2, 0x26f3, 1}, {0x26f5, 0x26fa, 5}, {0x26fd, 0x2705, 8}, {0x270a, 0x270b, 1},
+	{0x2728, 0x274c, 0x24}, {0x274e, 0x2753, 5}, {0x2754, 0x2755, 1}, {0x2757, 0x2795, 0x3e}, {0x2796, 0x2797, 1},
+	{0x27b0, 0x27bf, 0xf}, {0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5},
+}}
+
+// width is the number of cells that a character takes.
+func width(r rune) int {
+	switch {
+	case r < 0x300:
+		if r == 0xad {
+			return 0
+		}
+		return 1
+	case r >= 0x2500 && r < 0x2600: // boxes, which programs draw much of
+		if r == 0x25fd || r == 0x25fe {
+			return 2
+		}
+		return 1
+	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2064, r == 0xfeff,
+		r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, r >= 0x1f3fb && r <= 0x1f3ff:
+		return 0
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xa960 && r <= 0xa97f,
+		r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60,
+		r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff, r >= 0x1f7e0 && r <= 0x1f7eb,
+		r >= 0x1f900 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	case r < 0x2e80 && unicode.Is(wideSymbols, r):
+		return 2
+	}
+	return 1
+}
+
+// index moves down, and scrolls where that leaves the region.
+func (s *screen) index() {
+	g := s.on
+	switch {
+	case g.y == s.end-1:
+		s.scroll(1)
+	case g.y < s.rows-1:
+		g.y++
+	}
+}
+
+func (s *screen) reverseIndex() {
+	g := s.on
+	switch {
+	case g.y == s.top:
+		s.scrollDown(s.top, 1)
+	case g.y > 0:
+		g.y--
+	}
+}
+
+// scroll moves the region up by n lines.
+func (s *screen) scroll(n int) {
+	g := s.on
+	if n = min(n, s.end-s.top); g == &s.main && s.top == 0 {
+		for i := range n {
+			s.remember(&g.rows[i])
+		}
+	}
+	s.scrollUp(s.top, n)
+}
+
+// scrollUp takes n lines out at a row of the region, and adds as many at its end.
+func (s *screen) scrollUp(at, n int) {
+	g := s.on
+	n = min(n, s.end-at)
+	region := g.rows[at:s.end]
+	if n == 1 { // by far the most
+		first := region[0]
+		copy(region, region[1:])
+		region[len(region)-1] = first
+	} else {
+		rotate(region, n)
+	}
+	for i := len(region) - n; i < len(region); i++ {
+		s.blank(&region[i])
+	}
+}
+
+func (s *screen) scrollDown(at, n int) {
+	g := s.on
+	n = min(n, s.end-at)
+	region := g.rows[at:s.end]
+	rotate(region, len(region)-n)
+	for i := range n {
+		s.blank(&region[i])
+	}
+}
+
+// rotate moves the first n to the end.
+func rotate(l []line, n int) {
+	slices.Reverse(l[:n])
+	slices.Reverse(l[n:])
+	slices.Reverse(l)
+}
+
+func (s *screen) blank(l *line) {
+	s.erase(l, 0, len(l.cells))
+	l.wrapped = false
+}
+
+func (s *screen) erase(l *line, from, to int) {
+	if from, to = max(from, 0), min(to, len(l.cells)); from >= to {
+		return
+	}
+	s.unpair(l, from, to)
+	if s.pen.bg == 0 {
+		clear(l.cells[from:to])
+		return
+	}
+	for i := from; i < to; i++ {
+		l.cells[i] = cell{0, style{bg: s.pen.bg}}
+	}
+}
+
+func (s *screen) insertCells(n int) {
+	g := s.on
+	l := g.rows[g.y].cells
+	n = min(n, s.cols-g.x)
+	s.unpair(&g.rows[g.y], g.x, g.x)
+	copy(l[g.x+n:], l[g.x:])
+	s.erase(&g.rows[g.y], g.x, g.x+n)
+	if l[s.cols-1].ch != wideTail && s.cols > 1 && width2(l[s.cols-1].ch) {
+		l[s.cols-1] = cell{}
+	}
+}
+
+// width2 says whether a cell's character is a wide one that has lost its right half.
+func width2(ch rune) bool { return ch > 0 && width(ch) == 2 }
+
+func (s *screen) deleteCells(n int) {
+	g := s.on
+	l := g.rows[g.y].cells
+	n = min(n, s.cols-g.x)
+	s.unpair(&g.rows[g.y], g.x, g.x+n)
+	copy(l[g.x:], l[g.x+n:])
+	s.erase(&g.rows[g.y], s.cols-n, s.cols)
+}
+
+func (s *screen) control(c byte) {
+	g := s.on
+	switch c {
+	case 0x08:
+		s.wrap = false
+		g.x = max(g.x-1, 0)
+	case 0x09:
+		s.tab(1)
+	case 0x0a, 0x0b, 0x0c:
+		s.wrap = false
+		if s.modes.newline {
+			g.x = 0
+		}
+		s.index()
+	case 0x0d:
+		s.wrap = false
+		g.x = 0
+	case 0x0e:
+		s.shift = 1
+	case 0x0f:
+		s.shift = 0
+	}
+}
+
+func (s *screen) tab(n int) {
+	g := s.on
+	for ; n > 0 && g.x < s.cols-1; n-- {
+		for g.x++; g.x < s.cols-1 && !s.tabs[g.x]; g.x++ {
+		}
+	}
+}
+
+func (s *screen) tabBack(n int) {
+	g := s.on
+	for ; n > 0 && g.x > 0; n-- {
+		for g.x--; g.x > 0 && !s.tabs[g.x]; g.x-- {
+		}
+	}
+}
+
+func (s *screen) escape(c byte) {
+	switch c {
+	case '7':
+		s.save()
+	case '8':
+		s.restore()
+	case 'D':
+		s.wrap = false
+		s.index()
+	case 'E':
+		s.wrap, s.on.x = false, 0
+		s.index()
+	case 'M':
+		s.wrap = false
+		s.reverseIndex()
+	case 'H':
+		s.tabs[s.on.x] = true
+	case 'c':
+		s.reset()
+		s.size(s.cols, s.rows)
+	case '=':
+		s.modes.appKeypad = true
+	case '>':
+		s.modes.appKeypad = false
+	}
+}
+
+func (s *screen) escInter(inter, c byte) {
+	switch {
+	case inter == '(' || inter == ')':
+		s.charsets[inter-'('] = c == '0'
+	case inter == '#' && c == '8':
+		for i := range s.on.rows {
+			for n := range s.on.rows[i].cells {
+				s.on.rows[i].cells[n] = cell{ch: 'E'}
+			}
+		}
+	}
+}
+
+func (s *screen) slot() *cursor {
+	if s.modes.altScreen {
+		return &s.saved[1]
+	}
+	return &s.saved[0]
+}
+
+func (s *screen) save() {
+	*s.slot() = cursor{s.on.x, s.on.y, s.pen, s.modes.origin, s.charsets, s.shift}
+}
+
+func (s *screen) restore() {
+	c := *s.slot()
+	s.on.x, s.on.y, s.wrap = min(c.x, s.cols-1), min(c.y, s.rows-1), false
+	s.pen, s.modes.origin, s.charsets, s.shift = c.pen, c.origin, c.charsets, c.shift
+}
+
+// moveTo counts from 0, and from the region where the origin is there.
+func (s *screen) moveTo(x, y int) {
+	top, end := 0, s.rows
+	if s.modes.origin {
+		top, end = s.top, s.end
+		y += top
+	}
+	s.on.x, s.on.y, s.wrap = min(max(x, 0), s.cols-1), min(max(y, top), end-1), false
+}
+
+func (s *screen) moveBy(dx, dy int) {
+	g := s.on
+	top, end := 0, s.rows
+	if g.y >= s.top && g.y < s.end { // within the region it does not leave it
+		top, end = s.top, s.end
+	}
+	g.x, g.y, s.wrap = min(max(g.x+dx, 0), s.cols-1), min(max(g.y+dy, top), end-1), false
+}
+
+func (s *screen) csi(c byte) {
+	p, g := &s.parser, s.on
+	switch {
+	case p.inter == '!' && c == 'p': // soft reset
+		s.modes.origin, s.modes.insert, s.modes.noCursor, s.modes.appCursor, s.modes.appKeypad = false, false, false, false, false
+		s.modes.noWrap, s.top, s.end, s.pen = false, 0, s.rows, style{}
+		s.charsets, s.shift, s.saved[0], s.saved[1] = [2]bool{}, 0, cursor{}, cursor{}
+		return
+	case p.inter == ' ' && c == 'q':
+		s.modes.cursorShape = min(p.arg(0, 0), 6)
+		return
+	case p.inter == '$' && c == 'p':
+		s.answer("\x1b[%s%d;0$y", prefix(p.private), p.arg(0, 0))
+		return
+	case p.inter != 0:
+		return
+	case p.private != 0:
+		s.private(c)
+		return
+	}
+	switch c {
+	case '@':
+		s.wrap = false
+		s.insertCells(p.count(0))
+	case 'A':
+		s.moveBy(0, -p.count(0))
+	case 'B', 'e':
+		s.moveBy(0, p.count(0))
+	case 'C', 'a':
+		s.moveBy(p.count(0), 0)
+	case 'D':
+		s.moveBy(-p.count(0), 0)
+	case 'E':
+		s.moveBy(-g.x, p.count(0))
+	case 'F':
+		s.moveBy(-g.x, -p.count(0))
+	case 'G', '`':
+		g.x, s.wrap = min(p.count(0), s.cols)-1, false
+	case 'H', 'f':
+		s.moveTo(p.count(1)-1, p.count(0)-1)
+	case 'I':
+		s.wrap = false
+		s.tab(min(p.count(0), s.cols))
+	case 'Z':
+		s.wrap = false
+		s.tabBack(min(p.count(0), s.cols))
+	case 'J':
+		s.eraseScreen(p.arg(0, 0))
+	case 'K':
+		s.eraseLine(p.arg(0, 0))
+	case 'L', 'M':
+		if g.y < s.top || g.y >= s.end {
+			return
+		}
+		g.x, s.wrap = 0, false
+		if c == 'L' {
+			s.scrollDown(g.y, p.count(0))
+		} else {
+			s.scrollUp(g.y, p.count(0))
+		}
+	case 'P':
+		s.wrap = false
+		s.deleteCells(p.count(0))
+	case 'S':
+		s.scroll(p.count(0))
+	case 'T':
+		s.scrollDown(s.top, p.count(0))
+	case 'X':
+		s.wrap = false
+		s.erase(&g.rows[g.y], g.x, g.x+min(p.count(0), s.cols))
+	case 'b':
+		if s.last != 0 {
+			for range min(p.count(0), s.cols*s.rows) {
+				s.put(s.last)
+			}
+		}
+	case 'c':
+		s.answer("\x1b[?62;22c")
+	case 'd':
+		s.moveTo(g.x, p.count(0)-1)
+	case 'g':
+		switch p.arg(0, 0) {
+		case 0:
+			s.tabs[g.x] = false
+		case 3:
+			clear(s.tabs)
+		}
+	case 'h', 'l':
+		for i := range p.n + 1 {
+			switch p.arg(i, 0) {
+			case 4:
+				s.modes.insert = c == 'h'
+			case 20:
+				s.modes.newline = c == 'h'
+			}
+		}
+	case 'm':
+		s.sgr()
+	case 'n':
+		switch p.arg(0, 0) {
+		case 5:
+			s.answer("\x1b[0n")
+		case 6:
+			y := g.y
+			if s.modes.origin {
+				y -= s.top
+			}
+			s.answer("\x1b[%d;%dR", y+1, g.x+1)
+		}
+	case 'r':
+		top, end := p.count(0)-1, min(max(p.arg(1, s.rows), 0), s.rows)
+		if end == 0 {
+			end = s.rows
+		}
+		if top+1 < end {
+			s.top, s.end = top, end
+			s.moveTo(0, 0)
+		}
+	case 's':
+		s.save()
+	case 'u':
+		s.restore()
+	case 't':
+		switch p.arg(0, 0) {
+		case 18:
+			s.answer("\x1b[8;%d;%dt", s.rows, s.cols)
+		case 22:
+			if len(s.titles) < 16 {
+				s.titles = append(s.titles, s.title)
+			}
+		case 23:
+			if n := len(s.titles); n > 0 {
+				s.title, s.titles = s.titles[n-1], s.titles[:n-1]
+			}
+		}
+	}
+}
+
+func prefix(private byte) string {
+	if private == 0 {
+		return ""
+	}
+	return string(rune(private))
+}
+
+func (s *screen) answer(format string, args ...any) {
+	if s.reply != nil {
+		s.reply(fmt.Appendf(nil, format, args...))
+	}
+}
+
+func (s *screen) private(c byte) {
+	p := &s.parser
+	switch {
+	case p.private == '>' && c == 'c':
+		s.answer("\x1b[>41;0;0c")
+	case p.private == '>' && c == 'q':
+		s.answer("\x1bP>|phux-agent\x1b\\")
+	case p.private == '?' && c == 'n' && p.arg(0, 0) == 6:
+		s.answer("\x1b[?%d;%dR", s.on.y+1, s.on.x+1)
+	case p.private == '?' && c == 'J':
+		s.eraseScreen(p.arg(0, 0))
+	case p.private == '?' && c == 'K':
+		s.eraseLine(p.arg(0, 0))
+	case p.private == '?' && (c == 'h' || c == 'l'):
+		for i := range p.n + 1 {
+			s.mode(p.arg(i, 0), c == 'h')
+		}
+	}
+}
+
+func (s *screen) mode(n int, on bool) {
+	m := &s.modes
+	switch n {
+	case 1:
+		m.appCursor = on
+	case 6:
+		m.origin = on
+		s.moveTo(0, 0)
+	case 7:
+		m.noWrap = !on
+		s.wrap = s.wrap && on
+	case 25:
+		m.noCursor = !on
+	case 66:
+		m.appKeypad = on
+	case 9, 1000, 1002, 1003:
+		if on {
+			m.mouse = n
+		} else {
+			m.mouse = 0
+		}
+	case 1005, 1006, 1015, 1016:
+		if on {
+			m.mouseForm = n
+		} else if m.mouseForm == n {
+			m.mouseForm = 0
+		}
+	case 1004:
+		m.focus = on
+	case 2004:
+		m.paste = on
+	case 47, 1047, 1049:
+		if n == 1049 && on {
+			s.save()
+		}
+		s.setAlt(on)
+		if n == 1049 && !on {
+			s.restore()
+		}
+	case 1048:
+		if on {
+			s.save()
+		} else {
+			s.restore()
+		}
+	}
+}
+
+func (s *screen) setAlt(on bool) {
+	if s.modes.altScreen == on {
+		return
+	}
+	s.wrap = false
+	x, y := s.on.x, s.on.y
+	if s.modes.altScreen = on; on {
+		s.alt = s.newGrid()
+		s.on = &s.alt
+	} else {
+		s.on, s.alt = &s.main, grid{}
+	}
+	s.on.x, s.on.y = x, y
+	s.top, s.end = 0, s.rows
+}
+
+func (s *screen) eraseScreen(what int) {
+	g := s.on
+	s.wrap = false
+	switch what {
+	case 0:
+		s.eraseLine(0)
+		for i := g.y + 1; i < s.rows; i++ {
+			s.blank(&g.rows[i])
+		}
+	case 1:
+		for i := range g.y {
+			s.blank(&g.rows[i])
+		}
+		s.eraseLine(1)
+	case 2:
+		for i := range g.rows {
+			s.blank(&g.rows[i])
+		}
+	case 3:
+		s.history, s.begin = nil, 0
+	}
+}
+
+func (s *screen) eraseLine(what int) {
+	g := s.on
+	l := &g.rows[g.y]
+	s.wrap = false
+	switch what {
+	case 0:
+		s.erase(l, g.x, s.cols)
+		l.wrapped = false
+	case 1:
+		s.erase(l, 0, g.x+1)
+	case 2:
+		s.blank(l)
+	}
+}
+
+func (s *screen) sgr() {
+	p := &s.parser
+	flags := [...]uint16{1: bold, 2: faint, 3: italic, 4: underline, 5: blink, 6: blink, 7: inverse, 8: hidden, 9: strike}
+	for i := 0; i <= p.n; i++ {
+		v := p.arg(i, 0)
+		if p.sub[i] {
+			continue
+		}
+		switch {
+		case v == 0:
+			s.pen = style{}
+		case v == 4 && i < p.n && p.sub[i+1] && p.arg(i+1, 1) == 0:
+			s.pen.flags &^= underline
+		case v <= 9:
+			s.pen.flags |= flags[v]
+		case v == 21:
+			s.pen.flags |= underline
+		case v == 22:
+			s.pen.flags &^= bold | faint
+		case v == 25:
+			s.pen.flags &^= blink
+		case v >= 23 && v <= 29 && v != 26:
+			s.pen.flags &^= flags[v-20]
+		case v >= 30 && v <= 37:
+			s.pen.fg = indexed | colour(v-30)
+		case v == 38:
+			i += s.colour(i, &s.pen.fg)
+		case v == 39:
+			s.pen.fg = 0
+		case v >= 40 && v <= 47:
+			s.pen.bg = indexed | colour(v-40)
+		case v == 48:
+			i += s.colour(i, &s.pen.bg)
+		case v == 49:
+			s.pen.bg = 0
+		case v == 58:
+			var under colour // understood, so that its numbers are not taken for others
+			i += s.colour(i, &under)
+		case v >= 90 && v <= 97:
+			s.pen.fg = indexed | colour(v-90+8)
+		case v >= 100 && v <= 107:
+			s.pen.bg = indexed | colour(v-100+8)
+		}
+	}
+}
+
+// colour reads what follows a 38 or 48 at i, in either form, and says how many parameters that
+// were.
+func (s *screen) colour(i int, to *colour) int {
+	p := &s.parser
+	n := 0 // of subparameters
+	for i+n+1 <= p.n && p.sub[i+n+1] {
+		n++
+	}
+	byteOf := func(i int) colour { return colour(min(max(p.arg(i, 0), 0), 255)) }
+	switch p.arg(i+1, -1) {
+	case 5:
+		*to = indexed | byteOf(i+2)
+		if n > 0 {
+			return n
+		}
+		return min(2, p.n-i)
+	case 2:
+		at := i + 2
+		if n >= 5 { // with a colour space between
+			at++
+		}
+		*to = direct | byteOf(at)<<16 | byteOf(at+1)<<8 | byteOf(at+2)
+		if n > 0 {
+			return n
+		}
+		return min(4, p.n-i)
+	}
+	return n
+}
+
+const maxTitle = 256
+
+func (s *screen) osc() {
+	code, text, ok := strings.Cut(string(s.parser.text), ";")
+	if !ok || code != "0" && code != "2" || len(text) > maxString-8 {
+		return
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxTitle {
+		text = strings.ToValidUTF8(text[:maxTitle], "")
+	}
+	s.title = text
+}

@@ -145,7 +145,8 @@ func (s *Server) build(spec host.PaneSpec, sessionDir string, cols, rows int) (*
 			start.Dir = t.dir
 		}
 	}
-	t.out.init(cols, rows)
+	t.out.cols, t.out.rows = cols, rows
+	t.out.answer = func(b []byte) { _ = t.in.send(b) } // a program that does not read gets no answers
 	t.child, err = s.reaper.fork(s.paneArgv(), boot{
 		start: &start, nonce: t.nonce, meta: t.meta, dirs: []string{t.dir, sessionDir, s.home},
 		env: paneEnv(s.env, t.id, s.opt.Socket), cols: cols, rows: rows,
@@ -676,6 +677,9 @@ func (s *Server) snapshot() *host.Workspace {
 	dirs := make([]string, len(ask))
 	for i, a := range ask {
 		look(a.pane, a.c)
+		if title := a.t.out.shownTitle(); title != "" {
+			a.pane.Title = title
+		}
 		dirs[i] = a.pane.Dir
 	}
 	s.mu.Lock()

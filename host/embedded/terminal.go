@@ -12,6 +12,7 @@ import (
 func (s *Server) pump(t *terminal, c *child) {
 	buf := make([]byte, 16<<10)
 	for c != nil {
+		t.in.to(c.ptmx)
 		for {
 			n, err := c.ptmx.Read(buf)
 			if n > 0 {
@@ -181,18 +182,15 @@ func (s *Server) attach(p *peer, id string, cols, rows int, begin bool) (fields,
 		p.viewers[id] = v
 		s.last, t.window.session.current, t.window.active = t.window.session, t.window, t
 	}
-	t.out.mu.Lock()
-	v.cols, v.rows = cols, rows
-	t.out.mu.Unlock()
 	if begin {
-		// The size first, so that the first picture has it.
-		t.out.mu.Lock()
-		t.out.viewers = append(t.out.viewers, v)
-		v.behind = true // until it was painted
-		t.out.mu.Unlock()
-		s.fit(t)
+		v.cols, v.rows = cols, rows
+		t.out.attach(v)
+		s.fit(t) // the size first, so that the first picture has it
 		t.out.repaint(v)
 	} else {
+		t.out.mu.Lock()
+		v.cols, v.rows = cols, rows
+		t.out.mu.Unlock()
 		s.fit(t)
 	}
 	c, r := t.out.size()
@@ -231,11 +229,7 @@ func (s *Server) input(m *reading) error {
 	}
 	s.mu.Lock()
 	t := s.terminals[id]
-	var c *child
-	dead := false
-	if t != nil {
-		c, dead = t.child, t.dead
-	}
+	dead := t != nil && t.dead
 	s.mu.Unlock()
 	switch {
 	case t == nil:
@@ -243,7 +237,7 @@ func (s *Server) input(m *reading) error {
 	case dead:
 		return ErrDead
 	}
-	return t.in.send(c.ptmx, b)
+	return t.in.send(b)
 }
 
 func (s *Server) read(id string, lines int) (fields, error) {

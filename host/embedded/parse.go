@@ -1,0 +1,212 @@
+package embedded
+
+import "unicode/utf8"
+
+// The parser takes bytes apart as terminals do: text, controls, and the sequences of ECMA-48. It
+// keeps what one write leaves unfinished for the next, within bounds.
+
+type parseState uint8
+
+const (
+	ground   parseState = iota
+	escape              // after ESC
+	escInter            // after ESC and an intermediate
+	csi                 // after ESC [
+	csiSkip             // in a CSI that is no such thing
+	str                 // in OSC, DCS, SOS, PM or APC
+	strEsc              // after ESC in one
+)
+
+const (
+	maxParams = 32
+	maxString = 4096 // bytes of an OSC that are kept
+)
+
+type parser struct {
+	state   parseState
+	kind    byte // of the string: ']' for OSC; others are skipped
+	private byte // '?', '>', '<' or '=' of a CSI
+	inter   byte // the last intermediate
+	params  [maxParams]int
+	sub     [maxParams]bool // a parameter that belongs to the one before it (after ':')
+	n       int
+	text    []byte
+	partial [utf8.UTFMax]byte
+	pending int
+}
+
+// Write takes output.
+func (s *screen) Write(b []byte) {
+	p := &s.parser
+	for i := 0; i < len(b); {
+		if p.state == ground {
+			if p.pending > 0 {
+				i += s.finish(b[i:])
+				continue
+			}
+			c := b[i]
+			if c >= 0x20 && c < 0x7f {
+				end := i + 1
+				for end < len(b) && b[end] >= 0x20 && b[end] < 0x7f {
+					end++
+				}
+				s.ascii(b[i:end])
+				i = end
+				continue
+			}
+			if c >= 0x80 {
+				if !utf8.FullRune(b[i:]) {
+					p.pending = copy(p.partial[:], b[i:])
+					return
+				}
+				r, n := utf8.DecodeRune(b[i:])
+				s.put(r)
+				i += n
+				continue
+			}
+		}
+		s.step(b[i])
+		i++
+	}
+}
+
+// finish completes a character that a write left unfinished, and says how many bytes that took.
+func (s *screen) finish(b []byte) int {
+	p := &s.parser
+	for n := 0; n < len(b); n++ {
+		if utf8.RuneStart(b[n]) { // the beginning of another
+			p.pending = 0
+			s.put(utf8.RuneError)
+			return n
+		}
+		p.partial[p.pending] = b[n]
+		p.pending++
+		if utf8.FullRune(p.partial[:p.pending]) {
+			r, _ := utf8.DecodeRune(p.partial[:p.pending])
+			p.pending = 0
+			s.put(r)
+			return n + 1
+		}
+	}
+	return len(b)
+}
+
+// Lost gives up what was begun.
+func (s *screen) Lost() {
+	s.parser.state, s.parser.pending = ground, 0
+	s.pen = style{}
+}
+
+func (s *screen) step(c byte) {
+	p := &s.parser
+	// Controls act anywhere but in strings.
+	if p.state < str {
+		switch {
+		case c == 0x1b:
+			p.state, p.inter = escape, 0
+			return
+		case c == 0x18 || c == 0x1a:
+			p.state = ground
+			return
+		case c < 0x20:
+			s.control(c)
+			return
+		case c == 0x7f:
+			return
+		}
+	}
+	switch p.state {
+	case escape, escInter:
+		s.afterEscape(c)
+	case csi:
+		s.inCSI(c)
+	case csiSkip:
+		if c >= 0x40 {
+			p.state = ground
+		}
+	case str:
+		switch {
+		case c == 0x1b:
+			p.state = strEsc
+		case c == 0x07 && p.kind == ']':
+			p.state = ground
+			s.osc()
+		case c == 0x18 || c == 0x1a:
+			p.state = ground
+		case len(p.text) < maxString:
+			p.text = append(p.text, c)
+		}
+	case strEsc:
+		if p.kind == ']' {
+			s.osc()
+		}
+		p.state = ground
+		if c != '\\' {
+			p.state, p.inter = escape, 0
+			s.step(c)
+		}
+	}
+}
+
+func (s *screen) afterEscape(c byte) {
+	p := &s.parser
+	switch {
+	case c >= 0x20 && c <= 0x2f:
+		p.inter, p.state = c, escInter
+		return
+	case p.state == escInter:
+		p.state = ground
+		s.escInter(p.inter, c)
+		return
+	}
+	switch c {
+	case '[':
+		p.state, p.private, p.inter, p.n = csi, 0, 0, 0
+		p.params[0], p.sub[0] = -1, false
+	case ']', 'P', 'X', '^', '_':
+		p.state, p.kind, p.text = str, c, p.text[:0]
+	default:
+		p.state = ground
+		s.escape(c)
+	}
+}
+
+func (s *screen) inCSI(c byte) {
+	p := &s.parser
+	switch {
+	case c >= '0' && c <= '9':
+		v := max(p.params[p.n], 0)*10 + int(c-'0')
+		p.params[p.n] = min(v, 99999)
+	case c == ';' || c == ':':
+		if p.n+1 >= maxParams {
+			p.state = csiSkip
+			return
+		}
+		p.n++
+		p.params[p.n], p.sub[p.n] = -1, c == ':'
+	case c >= 0x3c && c <= 0x3f:
+		if p.n > 0 || p.params[0] >= 0 || p.private != 0 {
+			p.state = csiSkip
+			return
+		}
+		p.private = c
+	case c >= 0x20 && c <= 0x2f:
+		p.inter = c
+	case c >= 0x40 && c <= 0x7e:
+		p.state = ground
+		s.csi(c)
+	default:
+		p.state = csiSkip
+	}
+}
+
+// arg is a parameter, or what it is where it was left out.
+func (p *parser) arg(i, missing int) int {
+	if i > p.n || p.params[i] < 0 {
+		return missing
+	}
+	return p.params[i]
+}
+
+// count is a parameter that counts: none and 0 are 1.
+func (p *parser) count(i int) int { return max(p.arg(i, 1), 1) }
