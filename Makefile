@@ -34,10 +34,12 @@ lint:
 race:
 	$(GO) test -race ./...
 
-# Side by side in one run, without the race detector; numbers, never assertions.
+# Side by side in one run, without the race detector; numbers, never assertions. BENCH chooses:
+# make bench BENCH='Save|Launch'.
+BENCH ?= .
 bench: build
 	@scripts/need-tmux
-	$(GO) test -run '^$$' -bench . -benchtime 10x -timeout 40m .
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 40m .
 
 FUZZTIME ?= 20s
 fuzz:
