@@ -33,6 +33,7 @@ func Lint(file string, data []byte) ([]Warning, error) {
 func (r *reader) lint(t *Template) {
 	const in = "session_identity."
 	s := t.Identity
+	r.unfilled("", r.m)
 	if !plainID(t.ID) {
 		r.warn("id", fmt.Sprintf("id %s: letters, digits, - _ . alone can be typed as INTEGRATION/ID", quote(t.ID)))
 	}
