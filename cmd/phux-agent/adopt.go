@@ -35,7 +35,7 @@ A PANE is %N as tmux names it, session:window.pane, or a pane key.`,
 			return a.adopt(cmd.Context(), args[0], args[1], id)
 		},
 		Annotations: exits("0 adopted", "1 no such pane, or several", "2 usage",
-			"4 refused: no such agent runs in it, or nothing shows which conversation it has open", "5 no host, or no server"),
+			"4 refused: no such agent runs in it, or nothing shows its conversation", "5 no host, or no server"),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) != 1 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -12,9 +12,11 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/config"
+	"github.com/phux-agent/phux-agent/hooks"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/dirs"
+	"github.com/phux-agent/phux-agent/internal/foreign"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/launch"
 	"github.com/phux-agent/phux-agent/owner"
@@ -168,6 +170,9 @@ var rules = []rule{
 	sentinel(owner.ErrSeveral, refused, "several-agents", "end all but one"),
 	sentinel(capture.ErrAdopt, refused, "not-adopted", "phux-agent ps says what the pane holds"),
 	sentinel(integrations.ErrNotRestorable, refused, "not-restorable", "phux-agent integration list says which agents come back"),
+	as(refused, "file-refused", always[*foreign.Refusal]("nothing was changed; edit it by hand, or mend it and run this again")),
+	sentinel(foreign.ErrChanged, failed, "changed", "another program writes that file; run it again"),
+	sentinel(hooks.ErrNone, misused, "no-hooks", "phux-agent hooks status lists the integrations that have them"),
 	as(failed, "mint-failed", always[*launch.MintError]("run the agent by itself once; it may want a login")),
 	as(failed, "read-back", always[*launch.ReadBackError]("try again; if it stays, phux-agent version and tmux -V belong in a report")),
 

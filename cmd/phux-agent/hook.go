@@ -36,8 +36,8 @@ const (
 func (a *app) hookHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "hook INTEGRATION [EVENT]",
-		Short: "What agents call when their conversation changes; installed by hooks install",
-		Long: `Called by an agent's hook, with the agent's own JSON on standard input: bring the
+		Short: "What agents call when their conversation changes",
+		Long: `Called by an agent's hook (hooks install writes it), with the agent's own JSON on standard input: bring the
 record of the pane up to date in which that agent runs.
 
 The pane is the one whose agent stands above this process, and no other; what an

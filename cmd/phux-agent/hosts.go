@@ -91,6 +91,13 @@ func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
 			}
 		}
 		env := &app{environ: environ}
+		if socket := env.getenv("PHUX_SOCKET"); socket != "" && !seen[socket] {
+			// It says no pid: whether it stands above us shows in its own panes.
+			said, seen[socket] = true, true
+			b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: "embedded"}
+			b.environ = append(slices.Clone(a.environ), "PHUX_SOCKET="+socket, "PHUX_TERMINAL_ID="+env.getenv("PHUX_TERMINAL_ID"))
+			found = append(found, candidate{i, b})
+		}
 		value := env.getenv("TMUX")
 		said = said || value != ""
 		parts := strings.Split(value, ",")

@@ -34,7 +34,8 @@ func (a *app) launchVerb() *cobra.Command {
 Inside tmux the agent gets a new window of the current session; outside, a
 session named after the directory, and the command that attaches to it is
 printed. With --session it goes there, and the session is created if missing.
-With --here it takes the calling pane, so that an alias works.
+With --here it takes the calling pane, so that a shell function works; then what
+is no start of the agent's interface runs as it is, without a record.
 
 A new conversation is never an old one: where the conversation exists, or runs
 already, launch refuses, and --resume ID is the way. EXTRA arguments are handed
@@ -82,6 +83,11 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	ctx := cmd.Context()
 	if cmd.Flags().Changed("resume") && f.resume == "" {
 		return usage(cmd, "--resume needs the id of a conversation")
+	}
+	if f.here && !f.print && f.resume == "" {
+		if t := a.untouched(integration, extra); t != nil {
+			return a.plain(t, extra)
+		}
 	}
 	h, err := a.host(ctx)
 	if err != nil && !f.print {

@@ -23,6 +23,9 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	}
 	// A verb lives for some milliseconds: it collects garbage from 32 MiB on, not from 4.
 	debug.SetGCPercent(800)
+	if len(args) > 1 && args[1] == hookVerb && !slices.Contains([]string{"--help", "-h"}, args[len(args)-1]) {
+		return hook(args[2:], environ, stdin)
+	}
 	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr}
 	args = args[min(1, len(args)):]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,7 +86,7 @@ brings every pane back to its own conversation.`,
 		}
 	}
 	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb())
-	add("more", a.archiveVerb(), a.recordVerb(), a.reapVerb(), a.pluginVerb(), a.integrationVerb(),
+	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
 	return root
