@@ -88,7 +88,7 @@ func (m *made) settle(l *list, target, self string) {
 	// marked by a tombstone.
 	for _, o := range options {
 		if v, ok := m.spec.Meta[o.key]; ok || o.key == metadata.KeyAgent && len(m.spec.Meta) == 0 {
-			l.add(at("set-option", "-p", o.name, encodeOption(m.nonce, v))...)
+			l.add(at("set-option", "-pF", o.name, encodeOption(m.nonce, thisPane, v))...)
 		}
 	}
 	var after list
@@ -196,8 +196,8 @@ func buildList(id, self string, c host.CreateSession, windows []builtWindow, v v
 		open = append(open, first.argv(self)...)
 	}
 	l.add(open...)
-	l.add("set-option", "-t", session, txOption, id)
-	l.add("set-option", "-t", session, madeOption, id)
+	l.add("set-option", "-F", "-t", session, txOption, sessionValue(id))
+	l.add("set-option", "-F", "-t", session, madeOption, sessionValue(id))
 	l.add("set-option", "-t", session, "renumber-windows", "off")
 	// Else the session would end with the client that makes it. The target is none, so that it is
 	// the global option that answers.

@@ -346,7 +346,7 @@ func (b *build) verify(rows []row, committed bool) error {
 
 // found checks one pane against its row, and takes its id and its values from it.
 func (m *made) found(r *row, program string, committed bool) error {
-	id := judge(r.startCommand(), r.options(), program, alive)
+	id := judge(r.paneID, r.startCommand(), r.options(), program, alive)
 	switch {
 	case committed && m.pane != r.paneID:
 		return errors.New("it is another pane")
@@ -493,7 +493,7 @@ func removeBuilding(ctx context.Context, t tool, id string) bool {
 	session := ""
 	for i, f := range strings.Split(string(out), m) {
 		w := strings.Split(f, " ")
-		if i%2 == 0 || len(w) != 4 || w[3] != id || !validID(w[0], '$') || !validID(w[1], '@') {
+		if i%2 == 0 || len(w) != 4 || onSession(w[0], w[3]) != id || !validID(w[0], '$') || !validID(w[1], '@') {
 			continue
 		}
 		session = w[0]

@@ -73,7 +73,7 @@ func (r *row) socket() string         { return r.text[0] }
 func (r *row) sessionName() string    { return r.text[1] }
 func (r *row) group() string          { return r.text[2] }
 func (r *row) sessionPath() string    { return r.text[3] }
-func (r *row) building() string       { return r.text[4] }
+func (r *row) building() string       { return onSession(r.sessionID, r.text[4]) }
 func (r *row) windowName() string     { return r.text[5] }
 func (r *row) title() string          { return r.text[6] }
 func (r *row) currentPath() string    { return r.text[7] }

@@ -233,8 +233,8 @@ func (s *Seat) respawned() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	m := newMark()
-	f := make([]string, 0, len(options)+3)
-	f = append(f, "#{pane_id}", "#{"+txOption+"}", "#{pane_start_command}")
+	f := make([]string, 0, len(options)+4)
+	f = append(f, "#{pane_id}", "#{session_id}", "#{"+txOption+"}", "#{pane_start_command}")
 	for _, o := range options {
 		f = append(f, "#{"+o.name+"}")
 	}
@@ -248,11 +248,11 @@ func (s *Seat) respawned() error {
 	if len(v) != len(f) || v[0] != pane {
 		return nil
 	}
-	if v[1] != "" {
+	if onSession(v[1], v[2]) != "" {
 		s.leave()
 		return fmt.Errorf("%w: the session was not committed", ErrLeft)
 	}
-	id := judge(v[2], [len(options)]string{v[3], v[4], v[5]}, programName(os.Args[0]), alive)
+	id := judge(pane, v[3], [len(options)]string{v[4], v[5], v[6]}, programName(os.Args[0]), alive)
 	if id.nonce == s.birth.nonce {
 		s.meta = id.meta
 	}

@@ -222,7 +222,7 @@ func (h *Host) pane(r *row, inst host.Instance) host.Pane {
 	if r.dead {
 		p.Exit = r.exit()
 	}
-	id := judge(r.startCommand(), r.options(), h.program(), alive)
+	id := judge(r.paneID, r.startCommand(), r.options(), h.program(), alive)
 	p.Origin, p.Nonce, p.Meta, p.BoundPID, p.BoundStart = id.origin, id.nonce, id.meta, id.pid, id.start
 	p.Waiting = id.origin == host.Ours && !r.dead && h.waiting(r, id.meta)
 	return p

@@ -130,6 +130,10 @@ func (h *Host) Kill(ctx context.Context, t host.Terminal) error {
 	return nil
 }
 
+// ErrHidden is a value that was stored and cannot be read: the server has an option of that
+// name. Its text ends with the command that takes it away.
+var ErrHidden = errors.New("an option of the server hides the pane's own")
+
 // Swap replaces one metadata value if it is still old; the comparison is the server's.
 func (h *Host) Swap(ctx context.Context, t host.Terminal, k metadata.Key, old, new []byte) error {
 	if err := h.swap(ctx, t, k, old, new); err != nil {
@@ -203,7 +207,7 @@ func (h *Host) look(ctx context.Context, t host.Terminal) (lastRaw, error) {
 }
 
 func (h *Host) swapSeen(ctx context.Context, t host.Terminal, at int, raw lastRaw, old, new []byte) error {
-	id := judge(raw.command, raw.options, h.program(), alive)
+	id := judge(t.ID, raw.command, raw.options, h.program(), alive)
 	owner := id.nonce
 	if id.pid != 0 {
 		owner = binding(id.pid, id.start)
@@ -217,7 +221,7 @@ func (h *Host) swapSeen(ctx context.Context, t host.Terminal, at int, raw lastRa
 		}
 		return fmt.Errorf("%w: the terminal holds no values of ours", host.ErrConflict)
 	}
-	value := encodeOption(owner, new)
+	value := encodeOption(owner, t.ID, new)
 	m := newMark()
 	seen := "@phux-" + m
 	name := options[at].name
@@ -227,7 +231,8 @@ func (h *Host) swapSeen(ctx context.Context, t host.Terminal, at int, raw lastRa
 	}
 	var l, yes list
 	yes.add("set-option", "-p", "-t", t.ID, name, value)
-	yes.add("display-message", "-p", m+"swapped")
+	// What the server itself was given under this name is shown in place of every pane's own.
+	yes.add("if-shell", "-F", "-t", t.ID, "#{==:#{"+name+"},"+value+"}", "display-message -p "+m+"swapped", "display-message -p "+m+"hidden")
 	l.add("if-shell", "-F", "-t", t.ID, cond, yes.String(), "display-message -p "+m+"conflict")
 	var before list
 	before.add("set-option", "-g", seen, raw.options[at])
@@ -247,6 +252,9 @@ func (h *Host) swapSeen(ctx context.Context, t host.Terminal, at int, raw lastRa
 		}
 		h.mu.Unlock()
 		return nil
+	case bytes.Contains(out, []byte(m+"hidden")):
+		h.forget(t)
+		return fmt.Errorf("%w: tmux set-option -su %s", ErrHidden, name)
 	default:
 		h.forget(t)
 		return host.ErrConflict
@@ -277,7 +285,7 @@ func (h *Host) bind(ctx context.Context, t host.Terminal, pid int, start uint64,
 	var l list
 	for _, o := range options {
 		if v := meta[o.key]; len(v) > 0 {
-			l.add("set-option", "-p", "-t", t.ID, o.name, encodeOption(binding(pid, start), v))
+			l.add("set-option", "-p", "-t", t.ID, o.name, encodeOption(binding(pid, start), t.ID, v))
 		} else {
 			l.add("set-option", "-pu", "-t", t.ID, o.name)
 		}

@@ -213,8 +213,23 @@ var options = [...]struct {
 	{metadata.KeyAgent, "@phux-agent"},
 }
 
-// txOption marks a session that is being built: no observer is shown it.
+// txOption marks a session that is being built: no observer is shown it. Its value names the
+// session too (see sessionValue).
 const txOption = "@phux-agent-tx"
+
+// sessionValue is what we store on a session, as a format that the session's own id is put into.
+// #{@name} shows what a window, a session or the whole server was given under that name just as
+// well; only a value that names its session is that session's.
+func sessionValue(id string) string { return "#{session_id}." + id }
+
+// onSession takes the id from a value that the session was given by us; empty from any other.
+func onSession(sessionID, value string) string {
+	of, id, _ := strings.Cut(value, ".")
+	if of != sessionID {
+		return ""
+	}
+	return id
+}
 
 func optionOf(k metadata.Key) (string, error) {
 	for _, o := range options {
@@ -229,12 +244,17 @@ func optionOf(k metadata.Key) (string, error) {
 // value come back.
 const tombstone = "-"
 
-// encodeOption binds a value to an owner: a birth nonce, or a process.
-func encodeOption(owner string, v []byte) string {
+// thisPane stands for the pane's id in a value that is set with set-option -F.
+const thisPane = "#{pane_id}"
+
+// encodeOption binds a value to a pane, and in it to an owner: a birth nonce, or a process.
+// Without the pane a copy of the option would speak for whichever pane it was set on, and one
+// that is set on a window or on the server for all of them.
+func encodeOption(owner, pane string, v []byte) string {
 	if len(v) == 0 {
-		return owner + "." + tombstone
+		return owner + pane + "." + tombstone
 	}
-	return owner + "." + b64.EncodeToString(v)
+	return owner + pane + "." + b64.EncodeToString(v)
 }
 
 // option is one pane option, read.
@@ -243,12 +263,17 @@ type option struct {
 	value []byte // nil: removed
 }
 
-func decodeOption(k metadata.Key, s string) (option, bool) {
-	owner, v, ok := strings.Cut(s, ".")
+// decodeOption reads an option of that pane; what was made for another pane is not one.
+func decodeOption(k metadata.Key, pane, s string) (option, bool) {
+	bound, v, ok := strings.Cut(s, ".")
+	if !ok || !validID(pane, '%') {
+		return option{}, false
+	}
+	owner, ok := strings.CutSuffix(bound, pane)
 	if !ok {
 		return option{}, false
 	}
-	if _, _, bound := parseBinding(owner); !bound && !validNonce(owner) {
+	if _, _, process := parseBinding(owner); !process && !validNonce(owner) {
 		return option{}, false
 	}
 	if v == tombstone {
@@ -298,7 +323,7 @@ type identity struct {
 }
 
 // judge reads a pane. alive tells whether a process still is the one that a value was bound to.
-func judge(command string, opts [len(options)]string, program string, alive func(pid int, start uint64) bool) identity {
+func judge(pane, command string, opts [len(options)]string, program string, alive func(pid int, start uint64) bool) identity {
 	b, ours := parseStartCommand(command, program)
 	var read [len(options)]option
 	var owner, bound string
@@ -306,7 +331,7 @@ func judge(command string, opts [len(options)]string, program string, alive func
 		if s == "" {
 			continue
 		}
-		o, ok := decodeOption(options[i].key, s)
+		o, ok := decodeOption(options[i].key, pane, s)
 		if !ok {
 			continue
 		}
@@ -345,7 +370,7 @@ func judge(command string, opts [len(options)]string, program string, alive func
 		id.pid, id.start = 0, 0
 	}
 	switch {
-	case ours && (owner == "" || owner == b.nonce):
+	case ours:
 		id.origin, id.birth, id.nonce = host.Ours, b, b.nonce
 		if b.after {
 			id.origin = host.Ended

@@ -2,6 +2,8 @@ package tmux
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/metadata"
 )
 
@@ -93,13 +96,19 @@ func TestOption(t *testing.T) {
 	for _, o := range []option{
 		{owner: nonceA}, {owner: nonceA, value: []byte("x")}, {owner: nonceA, value: []byte(";\x00\xff'")}, {owner: binding(7, 99), value: []byte("y")}, {owner: binding(7, 99)},
 	} {
-		got, ok := decodeOption(metadata.KeyAgentLaunch, encodeOption(o.owner, o.value))
+		got, ok := decodeOption(metadata.KeyAgentLaunch, "%4", encodeOption(o.owner, "%4", o.value))
 		if !ok || !reflect.DeepEqual(got, o) {
 			t.Errorf("%+v is %+v", o, got)
 		}
 	}
 	for _, s := range []string{"", ".", nonceA, nonceA + ".", "short.QQ", nonceA + ".QQ=", nonceA + ".QQ.QQ", "p1.QQ", "p1-.QQ", "p01-1.QQ", "p1-01.QQ", "p-1-1.QQ", "p0-1.QQ", "p1-1-1.QQ", "p+1-1.QQ"} {
-		if o, ok := decodeOption(metadata.KeyAgentLaunch, s); ok {
+		owner, value, _ := strings.Cut(s, ".")
+		if o, ok := decodeOption(metadata.KeyAgentLaunch, "%4", owner+"%4."+value); ok {
+			t.Errorf("%q is %+v", s, o)
+		}
+	}
+	for _, s := range []string{nonceA + ".QQ", nonceA + "%5.QQ", nonceA + "%44.QQ", nonceA + "%4%4.QQ", "%4.QQ", nonceA + "%4", thisPane + ".QQ"} {
+		if o, ok := decodeOption(metadata.KeyAgentLaunch, "%4", s); ok {
 			t.Errorf("%q is %+v", s, o)
 		}
 	}
@@ -110,7 +119,8 @@ func TestJudge(t *testing.T) {
 	after := b
 	after.after = true
 	ours, ended := "/x/phux-agent "+strings.Join(b.args(), " "), "/x/phux-agent "+strings.Join(after.args(), " ")
-	enc := func(owner, v string) string { return encodeOption(owner, []byte(v)) }
+	enc := func(owner, v string) string { return encodeOption(owner, "%4", []byte(v)) }
+	other := func(owner, v string) string { return encodeOption(owner, "%5", []byte(v)) }
 	here, gone := binding(7, 1), binding(8, 1)
 	isAlive := func(pid int, start uint64) bool { return pid == 7 && start == 1 }
 	for name, c := range map[string]struct {
@@ -128,7 +138,9 @@ func TestJudge(t *testing.T) {
 		"with more":                   {ours, [3]string{"", "", enc(nonceA, "agent")}, host.Ours, nonceA, meta(ks, "record", kl, "facts", ka, "agent")},
 		"nonsense beside":             {ours, [3]string{"x.y.z"}, host.Ours, nonceA, b.meta},
 		"one option of another nonce": {ours, [3]string{enc(nonceB, "evil"), enc(nonceA, "new")}, host.Ours, nonceA, meta(ks, "record", kl, "new")},
-		"only of another nonce":       {ours, [3]string{enc(nonceB, "other")}, host.Replaced, nonceB, meta(ks, "other")},
+		"only of another nonce":       {ours, [3]string{enc(nonceB, "other")}, host.Ours, nonceA, b.meta},
+		"copied from a bound pane":    {ours, [3]string{other(here, "evil")}, host.Ours, nonceA, b.meta},
+		"copied to a shell":           {"zsh", [3]string{other(here, "evil"), other(nonceB, "evil")}, host.Foreign, "", meta()},
 		"ended":                       {ended, [3]string{enc(nonceA, "new")}, host.Ended, nonceA, meta(ks, "new", kl, "facts")},
 		"replaced":                    {"vim", [3]string{enc(nonceA, "record")}, host.Replaced, nonceA, meta(ks, "record")},
 		"replaced and forgotten":      {"vim", [3]string{enc(nonceA, "")}, host.Replaced, nonceA, meta()},
@@ -139,7 +151,7 @@ func TestJudge(t *testing.T) {
 		"gone in a program of ours":   {ours, [3]string{enc(gone, "r")}, host.Ours, nonceA, b.meta},
 		"bound, and an older value":   {"zsh", [3]string{enc(here, "r"), enc(nonceA, "old")}, host.Bound, "", meta(ks, "r")},
 	} {
-		got := judge(c.command, c.opts, "phux-agent", isAlive)
+		got := judge("%4", c.command, c.opts, "phux-agent", isAlive)
 		if got.origin != c.origin || got.nonce != c.nonce || !cmp.Equal(got.meta, c.meta) {
 			t.Errorf("%s: origin %d, nonce %q, %s", name, got.origin, got.nonce, cmp.Diff(c.meta, got.meta))
 		}
@@ -174,6 +186,85 @@ func TestLookalikes(t *testing.T) {
 	}
 }
 
+// TestOptionsOfOthers: what is called like our options, but was given to another pane, to a
+// window, a session or the server, is none of a pane's own, and hides no session.
+func TestOptionsOfOthers(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	first := s.spawn(logged(s.dir, "record"))
+	second := s.spawn(logged(s.dir, "other"))
+	s.tmux("new-window", "-d", "-t", "mine:")
+	here, err := proc.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// %99 stands for a pane that the values were made for.
+	values := map[string][]string{
+		options[0].name: {
+			s.tmux("show-options", "-pv", "-t", first.Terminal.ID, options[0].name),
+			encodeOption(nonceB, "%99", []byte("evil")),
+			encodeOption(binding(here.PID, here.Start), "%99", []byte("evil")),
+		},
+		txOption: {"x", "$9.x"},
+	}
+	want := map[string]string{first.Terminal.ID: "record", second.Terminal.ID: "other"}
+	see := func(how string) {
+		w, err := s.host.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, session := range w.Sessions {
+			for _, win := range session.Windows {
+				for _, p := range win.Panes {
+					n++
+					if got := string(p.Meta[metadata.KeyAgentSession]); got != want[p.Terminal.ID] || (p.Origin == host.Ours) != (got != "") {
+						t.Errorf("%s: pane %s, of origin %d, holds %q", how, p.Terminal.ID, p.Origin, got)
+					}
+				}
+			}
+		}
+		if n != 4 {
+			t.Errorf("%s: %d panes", how, n)
+		}
+	}
+	see("nothing set")
+	for name, list := range values {
+		for _, v := range list {
+			for _, level := range [][]string{{"-s"}, {"-g"}, {"-gw"}, {"-t", "mine:"}, {"-w", "-t", second.Terminal.ID}, {"-w", "-t", "mine:{end}"}, {"-p", "-t", "mine:{end}."}} {
+				s.tmux(append(append([]string{"set-option"}, level...), name, v)...)
+				see(fmt.Sprintf("%v %s %s", level, name, v))
+				s.tmux(append(append([]string{"set-option", "-u"}, level...), name)...)
+			}
+		}
+	}
+
+	// What would not be read again is no swap that was done.
+	s.tmux("set-option", "-s", options[0].name, "x")
+	if err := s.host.Swap(t.Context(), second.Terminal, metadata.KeyAgentSession, []byte("other"), []byte("new")); !errors.Is(err, ErrHidden) {
+		t.Errorf("a hidden value is stored: %v", err)
+	}
+}
+
+// TestUndoSparesOthers: the session that is taken away is the one that was marked, whatever was
+// copied from it to others.
+func TestUndoSparesOthers(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	const id = "phux-0123456789abcdef"
+	s.tmux("new-session", "-d", "-s", "zz")
+	s.tmux("new-session", "-d", "-s", id)
+	s.tmux("set-option", "-F", "-t", id, madeOption, sessionValue(id))
+	s.tmux("set-option", "-g", madeOption, s.tmux("show-options", "-v", "-t", id, madeOption))
+	s.tmux("set-option", "-w", "-t", "mine:", madeOption, s.tmux("show-options", "-v", "-t", id, madeOption))
+	if !removeBuilding(t.Context(), s.host.tool, id) {
+		t.Error("it is not removed")
+	}
+	if got := s.tmux("list-sessions", "-F", "#{session_name}"); got != "mine\nzz" {
+		t.Errorf("left: %q", got)
+	}
+}
+
 func FuzzStartCommand(f *testing.F) {
 	b := birth{nonce: nonceA, meta: meta(ks, "r", kl, "l"), dir: "/run/x"}
 	f.Add("/x/phux-agent " + strings.Join(b.args(), " "))
@@ -196,11 +287,11 @@ func FuzzStartCommand(f *testing.F) {
 }
 
 func FuzzOption(f *testing.F) {
-	f.Add(encodeOption(nonceA, []byte("x")))
-	f.Add(encodeOption(binding(1, 2), nil))
+	f.Add(encodeOption(nonceA, "%4", []byte("x")))
+	f.Add(encodeOption(binding(1, 2), "%4", nil))
 	f.Add("p1-2.QQ.")
 	f.Fuzz(func(t *testing.T, s string) {
-		if o, ok := decodeOption(metadata.KeyAgentLaunch, s); ok && encodeOption(o.owner, o.value) != s {
+		if o, ok := decodeOption(metadata.KeyAgentLaunch, "%4", s); ok && encodeOption(o.owner, "%4", o.value) != s {
 			t.Fatalf("%q is %+v", s, o)
 		}
 	})
