@@ -91,6 +91,12 @@ func (r *run) claude() int {
 		return appendLine(file(r.id), map[string]any{"sessionId": r.id, "user": text})
 	}
 	register()
+	settings := filepath.Join(root, "settings.json")
+	source := "startup"
+	if hasResume {
+		source = "resume"
+	}
+	r.started(settings, source)
 	if headless {
 		defer os.Remove(registry)
 		return r.once(prompt, r.args[len(r.args)-1])
@@ -103,24 +109,33 @@ func (r *run) claude() int {
 		leave:  func() { _ = os.Remove(registry) },
 		commands: map[string]func(string) error{
 			"/clear": func(string) error {
+				old := r.id
 				r.id, r.users = uuid.NewString(), nil
 				register()
+				r.ended(settings, old, "clear")
+				r.started(settings, "clear")
 				return appendLine(file(r.id), map[string]any{"sessionId": r.id})
 			},
-			"/compact": func(string) error { register(); return nil },
+			"/compact": func(string) error { register(); r.started(settings, "compact"); return nil },
 			"/resume": func(id string) error {
 				m := glob1(filepath.Join(root, "projects", "*", id+".jsonl"))
 				if m == "" || strings.ContainsAny(id, "*?[") {
 					return fmt.Errorf("no conversation %s", id)
 				}
+				old := r.id
 				r.id, dir = id, filepath.Dir(m)
 				r.users, _ = turns(m)
 				register()
+				r.ended(settings, old, "resume")
+				r.started(settings, "resume")
 				return nil
 			},
 			"/branch": func(string) error {
+				old := r.id
 				r.id = uuid.NewString()
 				register()
+				r.ended(settings, old, "resume")
+				r.started(settings, "fork")
 				return appendLine(file(r.id), map[string]any{"sessionId": r.id})
 			},
 		},

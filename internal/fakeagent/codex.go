@@ -74,8 +74,21 @@ func (r *run) codex() int {
 		}
 	}()
 
+	hooks := filepath.Join(root, "hooks.json")
+	var threads []string
+	told := map[string]bool{}
+	source := "startup"
+	prompted := func() {
+		if !told[r.id] { // lazily: at the first prompt of a thread
+			told[r.id] = true
+			threads = append(threads, r.id)
+			r.started(hooks, source)
+		}
+		r.claudeLike(hooks, "UserPromptSubmit", r.id, nil)
+	}
 	if len(words) > 0 && words[0] == "exec" {
 		r.id = mint()
+		prompted()
 		return r.once(write, words[len(words)-1])
 	}
 	switch {
@@ -104,10 +117,19 @@ func (r *run) codex() int {
 	another := func(string) error {
 		r.id, r.users = mint(), nil
 		lock(r.id)
+		source = "clear"
 		return nil
 	}
 	return r.loop(session{
 		prompt:   write,
+		prompted: prompted,
+		// At the end each thread of the process is told of, the active one not last.
+		leave: func() {
+			r.ended(hooks, r.id, "other")
+			for _, id := range threads {
+				r.ended(hooks, id, "other")
+			}
+		},
 		commands: map[string]func(string) error{"/new": another, "/clear": another},
 	})
 }

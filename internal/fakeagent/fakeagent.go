@@ -29,7 +29,7 @@ const LogEnv = "FAKE_AGENT_LOG"
 
 // Event is one line of the log.
 type Event struct {
-	Event string            `json:"event"` // start, prompt, rotate, exit, refuse
+	Event string            `json:"event"` // start, prompt, rotate, hook, exit, refuse
 	Agent string            `json:"agent"`
 	ID    string            `json:"id"`
 	Argv  []string          `json:"argv"`
@@ -174,6 +174,7 @@ type session struct {
 	// commands are the CLI's own slash commands; "/exit" exists always.
 	commands map[string]func(arg string) error
 	leave    func() // clean exit and hangup
+	prompted func() // before a turn, as a hook is told
 	ignore   bool   // survives SIGHUP
 }
 
@@ -241,6 +242,9 @@ func (r *run) loop(s session) int {
 					fmt.Fprintf(r.out, "%s now id=%s\n", r.name, r.id)
 				}
 			default:
+				if s.prompted != nil {
+					s.prompted()
+				}
 				if err := s.prompt(line); err != nil {
 					fmt.Fprintf(r.out, "%v\n", err)
 					break

@@ -112,15 +112,25 @@ func (r *run) gemini() int {
 		}
 		return appendLine(path, map[string]any{"sessionId": r.id, "type": "gemini"})
 	}
+	settings := filepath.Join(root, "settings.json")
+	source := "startup"
+	if hasResume {
+		source = "resume"
+	}
+	r.started(settings, source)
 	if text, ok := r.option("-p"); ok {
 		return r.once(prompt, text)
 	}
 	return r.loop(session{
-		prompt: prompt,
-		ignore: true,
+		prompt:   prompt,
+		prompted: func() { r.claudeLike(settings, "BeforeAgent", r.id, nil) },
+		ignore:   true,
 		commands: map[string]func(string) error{"/clear": func(string) error {
+			old := r.id
 			r.id, r.users = uuid.NewString(), nil
 			path = stub(r.id, "")
+			r.ended(settings, old, "clear")
+			r.started(settings, "clear")
 			return nil
 		}},
 	})

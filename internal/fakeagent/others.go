@@ -44,7 +44,20 @@ func (r *run) opencode() int {
 		r.id = "ses_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:26]
 	}
 	prompt := func(text string) error { return appendLine(file(r.id), map[string]any{"id": r.id, "user": text}) }
-	return r.loop(session{prompt: prompt})
+	config := os.Getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(os.Getenv("HOME"), ".config")
+	}
+	return r.loop(session{
+		prompt: prompt,
+		prompted: func() {
+			r.plugin(filepath.Join(config, "opencode", "plugin", "phux-agent.js"), map[string]any{"sessionID": r.id})
+		},
+		commands: map[string]func(string) error{"/new": func(string) error {
+			r.id, r.users = "ses_"+strings.ReplaceAll(uuid.NewString(), "-", "")[:26], nil
+			return nil
+		}},
+	})
 }
 
 // qwen behaves like qwen-code 0.24.4: ids of version 1, 4 and 5, stored in lower case; a sidecar
@@ -86,11 +99,16 @@ func (r *run) qwen() int {
 		_ = os.WriteFile(filepath.Join(chats, r.id+".runtime.json"), b, 0o600)
 	}
 	sidecar()
+	settings := filepath.Join(os.Getenv("HOME"), ".qwen", "settings.json")
+	r.started(settings, "startup")
 	return r.loop(session{
 		prompt: func(text string) error { return appendLine(file(r.id), map[string]any{"user": text}) },
 		commands: map[string]func(string) error{"/clear": func(string) error {
+			old := r.id
 			r.id, r.users = uuid.NewString(), nil
 			sidecar()
+			r.ended(settings, old, "clear")
+			r.started(settings, "clear")
 			return nil
 		}},
 	})
@@ -124,9 +142,17 @@ func (r *run) copilot() int {
 	lock := func() string { return filepath.Join(dir(r.id), fmt.Sprintf("inuse.%d.lock", os.Getpid())) }
 	open := func() { _ = os.MkdirAll(dir(r.id), 0o700); _ = os.WriteFile(lock(), nil, 0o600) }
 	open()
+	told := map[string]bool{}
 	return r.loop(session{
 		prompt: func(text string) error { return appendLine(events(r.id), map[string]any{"user": text}) },
-		leave:  func() { _ = os.Remove(lock()) },
+		prompted: func() {
+			if !told[r.id] {
+				told[r.id] = true
+				r.copilotHooks(root, "sessionStart")
+			}
+			r.copilotHooks(root, "userPromptSubmitted")
+		},
+		leave: func() { _ = os.Remove(lock()) },
 		commands: map[string]func(string) error{"/clear": func(string) error {
 			_ = os.Remove(lock())
 			r.id, r.users = uuid.NewString(), nil
@@ -166,7 +192,17 @@ func (r *run) pi() int {
 	if path == "" {
 		path = filepath.Join(dir, time.Now().UTC().Format("2006-01-02T15-04-05")+"_"+r.id+".jsonl")
 	}
-	return r.loop(session{prompt: func(text string) error { return appendLine(path, map[string]any{"user": text}) }})
+	extension := filepath.Join(root, "extensions", "phux-agent.ts")
+	r.plugin(extension, map[string]any{"sessionId": r.id})
+	return r.loop(session{
+		prompt: func(text string) error { return appendLine(path, map[string]any{"user": text}) },
+		commands: map[string]func(string) error{"/new": func(string) error {
+			r.id, r.users = uuid.NewString(), nil
+			path = filepath.Join(dir, time.Now().UTC().Format("2006-01-02T15-04-05")+"_"+r.id+".jsonl")
+			r.plugin(extension, map[string]any{"sessionId": r.id})
+			return nil
+		}},
+	})
 }
 
 // kimi behaves like kimi-code 2.1.0: it mints session_<uuid>, and resumes it with -S from the
@@ -187,5 +223,18 @@ func (r *run) kimi() int {
 	} else {
 		r.id = "session_" + uuid.NewString()
 	}
-	return r.loop(session{prompt: func(text string) error { return appendLine(file(wd, r.id), map[string]any{"user": text}) }})
+	source, told := "startup", false
+	if len(r.users) > 0 {
+		source = "resume"
+	}
+	return r.loop(session{
+		prompt: func(text string) error { return appendLine(file(wd, r.id), map[string]any{"user": text}) },
+		prompted: func() { // the session is made at the first message
+			if !told {
+				told = true
+				r.kimiHooks(root, "SessionStart", source)
+			}
+			r.kimiHooks(root, "UserPromptSubmit", source)
+		},
+	})
 }
