@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/phux-agent/phux-agent/internal/foreign"
 )
 
 // maxSettings bounds a provider's settings file, in bytes.
@@ -33,7 +35,8 @@ func (r Require) Holds(env Env) (detail string, ok bool) {
 		return fmt.Sprintf("%s cannot be read: %v", path, err), false
 	default:
 		var doc any
-		if err := json.Unmarshal(b, &doc); err != nil {
+		// Agents allow comments in their settings.
+		if err := json.Unmarshal([]byte(foreign.Strict(string(b))), &doc); err != nil {
 			return fmt.Sprintf("%s cannot be read: %v", path, err), false
 		}
 		if v, there := follow(doc, r.JSON); there {

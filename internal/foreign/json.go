@@ -563,3 +563,34 @@ func (j *JSON) Empty(pointer string) bool {
 	}
 	return strings.TrimSpace(j.text[n.start+1:n.end-1]) == ""
 }
+
+// Strict is a text as a strict reader wants it: without comments, without a comma behind the last
+// element, without a byte order mark. A text that ParseJSON refuses comes back as it is, to be
+// refused there.
+func Strict(text string) string {
+	j, err := ParseJSON(text)
+	if err != nil || j.root == nil {
+		return text
+	}
+	var b strings.Builder
+	var write func(n *node)
+	write = func(n *node) {
+		if n.kind == 'v' {
+			b.WriteString(text[n.start:n.end])
+			return
+		}
+		b.WriteByte(n.kind)
+		for i, it := range n.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if n.kind == '{' {
+				b.WriteString(quote(it.key) + ":")
+			}
+			write(it.value)
+		}
+		b.WriteByte(n.kind + 2) // ] and } stand two behind their openings
+	}
+	write(j.root)
+	return b.String()
+}

@@ -160,6 +160,19 @@ func TestRemoveAmongOthers(t *testing.T) {
 	}
 }
 
+func TestStrict(t *testing.T) {
+	for text, want := range map[string]string{
+		"\uFEFF// a\n{\"x\": [1, 2,], /* b */ \"y\": {\"u\": \"//\"},}": `{"x":[1,2],"y":{"u":"//"}}`,
+		"7 // seven": "7",
+		"{,}":        "{,}",
+		"":           "",
+	} {
+		if got := Strict(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 func FuzzEdit(f *testing.F) {
 	for _, s := range []string{"", "{}", "{\n}\n", `{"hooks":{"Start":[1,]}}`, "// x\r\n{\r\n\t\"a\" : [ ] /* y */ ,\r\n}", "\uFEFF{\"hooks\" : {}}", "{\"a\":1//\n}", "[[[", "{\"hooks\":{\"Start\":[/*a*/1/*b*/,/*c*/]}}"} {
 		f.Add(s)
