@@ -103,30 +103,79 @@ func TestPayloadIsTakenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.end()
-	if err := tx.put(nonceA, fullPayload()); err != nil {
-		t.Fatal(err)
-	}
-	if i, err := os.Stat(tx.dir + "/" + payloadFile + nonceA); err != nil || i.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", i, err)
+	for range 200 {
+		if err := tx.put(nonceA, fullPayload()); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := os.Stat(tx.dir + "/" + payloadFile + nonceA); err != nil || i.Mode().Perm() != 0o600 {
+			t.Fatalf("%v %v", i, err)
+		}
+		wins := make(chan bool, 8)
+		begin := make(chan struct{})
+		for range cap(wins) {
+			go func() {
+				<-begin
+				_, err := takePayload(tx.dir, nonceA)
+				wins <- err == nil
+			}()
+		}
+		close(begin)
+		n := 0
+		for range cap(wins) {
+			if <-wins {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Fatalf("%d took it", n)
+		}
 	}
 	if i, err := os.Stat(tx.dir); err != nil || i.Mode().Perm() != 0o700 {
 		t.Errorf("%v %v", i, err)
 	}
-	wins := make(chan bool, 8)
-	for range cap(wins) {
-		go func() {
-			_, err := takePayload(tx.dir, nonceA)
-			wins <- err == nil
-		}()
+}
+
+// TestPaneLeaves: a pane that stands at the gate of a maker that dies takes itself away, though
+// it was already told to remain on exit.
+func TestPaneLeaves(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	n := &spawning{h: s.host, spec: host.Spawn{Session: "mine", Background: true, Pane: logged(s.dir, "never")}, id: sessionHead + newNonce()[:16], mark: newMark()}
+	if err := n.resolve(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	n := 0
-	for range cap(wins) {
-		if <-wins {
-			n++
+	n.pane = newMade(n.spec.Pane, "/")
+	var err error
+	if n.tx, err = begin(s.runtime, n.id, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.pane.enroll(n.tx, 0); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := n.list()
+	rows, err := n.fire(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.verify(rows, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := arrive(t.Context(), n.tx, []*made{n.pane}); err != nil {
+		t.Fatal(err)
+	}
+	term := host.Terminal{ID: n.pane.pane}
+	if p := s.see(term); p == nil || !p.Waiting || p.Origin != host.Ours || string(p.Meta[metadata.KeyAgentSession]) != "never" {
+		t.Errorf("at the gate: %+v", p)
+	}
+	n.tx.end()
+	s.until(func() string {
+		if p := s.see(term); p != nil {
+			return fmt.Sprintf("it is still there: %+v", p)
 		}
-	}
-	if n != 1 {
-		t.Errorf("%d took it", n)
+		return ""
+	})
+	if _, err := os.Stat(filepath.Join(s.dir, "never")); err == nil {
+		t.Error("its program ran")
 	}
 }
 
