@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,11 +114,14 @@ func (a *app) recordShow(cmd *cobra.Command, arg string) error {
 			{"profile", f.Profile},
 			{"directory", a.tilde(f.LaunchDir)},
 			{"unconfirmed", f.Unconfirmed},
-			{"earlier", strings.Join(f.Previous, " ")},
 			{"not kept", quoteAll(f.NotPreserved)},
 		}
 		if !f.ConfirmedAt.IsZero() {
-			lines = append(lines, [2]string{"confirmed", ago(f.ConfirmedAt, time.Now())})
+			at := ago(f.ConfirmedAt, time.Now())
+			if f.ConfirmedBy != "" {
+				at += ", by its " + f.ConfirmedBy
+			}
+			lines = append(lines, [2]string{"confirmed", at})
 		}
 		if f.OwnerPID > 0 {
 			lines = append(lines, [2]string{"process", fmt.Sprint(f.OwnerPID)})
@@ -128,6 +130,12 @@ func (a *app) recordShow(cmd *cobra.Command, arg string) error {
 			if l[1] != "" {
 				a.say("%-13s %s", l[0], l[1])
 			}
+		}
+		for _, id := range f.Previous {
+			a.say("%-13s %s", "earlier", id)
+		}
+		if len(f.Previous) > 0 && f.IntegrationID != "" {
+			a.say("  an earlier one comes back by: phux-agent launch %s --resume ID", shellQuote(f.IntegrationID))
 		}
 	}
 	return nil
