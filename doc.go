@@ -7,6 +7,7 @@
 //	                 and what a pane does between its birth and its agent
 //	capture          a live workspace into an archive: snapshot, observation, durability
 //	restore          Make (archive and facts into one verdict a pane, pure), Apply (plan into report)
+//	rehearsal        what a template promises, played on a stage of its own: the stand-in, the judge
 //	archive          the format, its validation, the generations on disk
 //	owner            who runs an identity: claims, observation, transcript probes, liveness
 //	plugin           packages, trust, Resolve(integration id) into one owner or a typed refusal
@@ -25,7 +26,7 @@
 //	cmd -> launch, capture, restore -> owner, plugin -> integrations -> metadata
 //	              |        '---------> archive ----------------------> metadata
 //	              '------------------> host (the interface) ---------> metadata
-//	host/* -> host
+//	host/* -> host; cmd -> rehearsal -> integrations
 //
 // A new agent is one TOML file and no Go. A new multiplexer is one folder below host and one
 // line in cmd.

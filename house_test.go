@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"capture":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"launch":        {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"restore":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
+	"rehearsal":     {"integrations"},
 }
 
 // only names the rooms that may import a module of others, subpackages included.

@@ -17,6 +17,9 @@ const schemaVersion = 1
 // controls, bidi marks) is written as a JSON escape, which reads back as the same text.
 func writeDocument(w io.Writer, v any) error { return encode(w, v, jsontext.WithIndent("  ")) }
 
+// decodeDocument reads what writeDocument printed; members that nobody asks for are passed over.
+func decodeDocument(b []byte, v any) error { return json.Unmarshal(bytes.TrimSpace(b), v) }
+
 // writeLine prints one JSON document on one line.
 func writeLine(w io.Writer, v any) error { return encode(w, v) }
 

@@ -41,6 +41,7 @@ recognised. Every id belongs to exactly one enabled plugin, or it is refused.`,
 loads but looks wrong.`, "  phux-agent integration lint integrations/my-agent.toml",
 		cobra.MinimumNArgs(1), func(_ *cobra.Command, args []string) error { return a.integrationLint(args) },
 		"0 nothing is wrong, warnings aside", "1 one would be refused", "2 usage")
+	cmd.AddCommand(a.integrationTest(), a.integrationFake())
 	add("enable ID", "Use an integration again", "", "  phux-agent integration enable codex", cobra.ExactArgs(1),
 		func(_ *cobra.Command, args []string) error { return a.integrationSwitch(args[0], true) },
 		"0 enabled", "1 there is none", "2 usage")
