@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 PREFIX  ?= /usr/local
 
-.PHONY: build demo test lint race bench fuzz install clean
+.PHONY: build demo test lint race e2e e2e-all bench fuzz install clean
 
 build: bin/phux-agent
 
@@ -30,9 +30,23 @@ lint:
 	$(GO) tool staticcheck ./...
 	@out="$$($(GO) tool gofumpt -l .)"; if [ -n "$$out" ]; then echo "gofumpt wants to change:"; echo "$$out"; exit 1; fi
 	GOOS=darwin $(GO) vet ./...
+	$(GO) vet -tags e2e ./e2e
+	$(GO) tool staticcheck -tags e2e ./e2e
 
 race:
 	$(GO) test -race ./...
+
+# The real agents, from the npm registry (exact versions in e2e/clis.txt, kept in PHUX_E2E_CLIS or
+# ~/.cache/phux-agent-e2e), against a model server on loopback, in a real tmux. One at a time, for
+# they are large. An agent that cannot be installed is said, counted, and not proven.
+E2E ?= Claude|Codex|Gemini
+e2e:
+	@scripts/need-tmux
+	$(GO) test -tags e2e -count=1 -v -timeout 30m -run '^TestReal($(E2E))' ./e2e
+
+e2e-all:
+	@scripts/need-tmux
+	$(GO) test -tags e2e -count=1 -v -timeout 90m ./e2e
 
 # Side by side in one run, without the race detector; numbers, never assertions. BENCH chooses:
 # make bench BENCH='Save|Launch'.
