@@ -166,8 +166,10 @@ func TestErrorDocument(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"ps --json", noHost, "no-host"},
-		{"--json --host embedded ps", noHost, "no-host"},
+		{"ps --json", noHost, "no-server"}, // no tmux is on this PATH: the embedded host stands in
+		{"--json --host embedded ps", noHost, "no-server"},
+		{"--json --host tmux ps", noHost, "no-host"},
+		{"--json --host screen ps", noHost, "no-host"},
 		{"ps --bogus --json", misused, "usage"},
 		{"integration show nosuch --json", refused, "integration-missing"},
 		{"plugin remove nosuch --json", failed, "no-plugin"},

@@ -14,6 +14,7 @@ import (
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/hooks"
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/dirs"
 	"github.com/phux-agent/phux-agent/internal/foreign"
@@ -110,15 +111,16 @@ var rules = []rule{
 	as(misused, "usage", func(e *usageError) string { return e.Command + " --help" }),
 	as(failed, "interrupted", always[*interruptedError]("what was done before stands; run it again")),
 
-	as(noHost, "no-host", func(e *hostKindError) string {
-		if e.Kind == "embedded" {
-			return "use tmux: install it, or take host = \"embedded\" out of the configuration"
-		}
-		return "the hosts are: tmux"
-	}),
-	as(noHost, "no-host", always[*noTmuxError]("install tmux 3.2a or later; the embedded host is not built yet")),
+	as(noHost, "no-host", always[*hostKindError]("the hosts are: tmux, embedded")),
+	as(misused, "usage", always[*hostFlagError]("name the server: -L NAME")),
+	as(misused, "usage", always[*embedded.NameError]("choose another name: -L NAME")),
+	as(noHost, "no-host", always[*noTmuxError]("install tmux 3.2a or later, or use the host that needs none: --host embedded")),
+	as(noHost, "no-host", always[*embedded.PathError]("set XDG_RUNTIME_DIR to a directory with a shorter path")),
+	as(noHost, "no-host", always[*embedded.StartError]("phux-agent --host embedded server run shows it")),
+	sentinel(embedded.ErrRunning, failed, "running", "phux-agent --host embedded server status"),
+	sentinel(embedded.ErrVersion, noHost, "version", "its program is another version: end it by that one's server stop"),
 	sentinel(host.ErrNoServer, noHost, "no-server", "start one by phux-agent launch or restore, or choose another with -L NAME or -S PATH"),
-	sentinel(host.ErrOlderHost, refused, "host-unsupported", "use tmux 3.2a or later, and restart its server"),
+	sentinel(host.ErrOlderHost, refused, "host-unsupported", "restart the server: the one that runs is older than this program, or tmux older than 3.2a"),
 	sentinel(host.ErrDangerous, refused, "dangerous-setting", "change the setting, then try again"),
 
 	func(err error) (judgement, bool) {

@@ -14,6 +14,7 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/dirs"
 	"github.com/phux-agent/phux-agent/launch"
@@ -39,7 +40,12 @@ func TestJudge(t *testing.T) {
 		{errors.New("x"), 1, "failed", "-"},
 		{&usageError{Command: "phux-agent save", Err: errors.New("x")}, 2, "usage", "phux-agent save --help"},
 		{&interruptedError{context.Canceled}, 1, "interrupted", "run it again"},
-		{&hostKindError{"embedded"}, 5, "no-host", "use tmux"},
+		{&hostFlagError{}, 2, "usage", "-L NAME"},
+		{&embedded.NameError{Name: "a/b"}, 2, "usage", "-L NAME"},
+		{&embedded.PathError{Path: "/x"}, 5, "no-host", "XDG_RUNTIME_DIR"},
+		{&embedded.StartError{Reason: "x"}, 5, "no-host", "server run"},
+		{embedded.ErrRunning, 1, "running", "server status"},
+		{embedded.ErrVersion, 5, "version", "server stop"},
 		{&hostKindError{"screen"}, 5, "no-host", "tmux"},
 		{&noTmuxError{&plugin.ProgramError{Name: "tmux"}}, 5, "no-host", "install tmux"},
 		{host.ErrNoServer, 5, "no-server", "-L NAME"},

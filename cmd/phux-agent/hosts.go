@@ -3,19 +3,23 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/host/tmux"
 	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/plugin"
 )
 
-// The one file that names a concrete host.
+// The one file that names a concrete host, but for pane-exec, which one of them starts, and the
+// verbs that only the embedded host has.
 
 // hosted is the host of this run with what a probe found.
 type hosted struct {
@@ -40,31 +44,106 @@ func (h *hosted) sessionName(want string) string {
 }
 
 // host opens and probes the host: --host, else the one whose pane we are in, else the configured
-// one, else tmux where it is installed.
+// one, else tmux where it is installed, else our own.
 func (a *app) host(ctx context.Context) (*hosted, error) {
-	kind, err := a.chooseHost()
+	kind, chosen, err := a.chooseHost()
 	if err != nil {
 		return nil, err
 	}
-	if kind != "tmux" {
-		return nil, &hostKindError{Kind: kind}
+	var out *hosted
+	fallback := false
+	switch kind {
+	case tmux.Kind:
+		out, err = a.tmuxHost()
+		if missing := (*noTmuxError)(nil); errors.As(err, &missing) && !chosen {
+			fallback, a.hostKind = true, embedded.Kind
+			out, err = a.embeddedHost()
+		}
+	case embedded.Kind:
+		out, err = a.embeddedHost()
+	default:
+		err = &hostKindError{Kind: kind}
 	}
+	if err != nil {
+		return nil, err
+	}
+	if out.info, err = out.Info(ctx); fallback && !out.info.Running {
+		// Said once: with the first thing that is made there.
+		out.info.Warnings = append(out.info.Warnings, `tmux is not installed: the embedded host stands in (host = "embedded" in the configuration chooses it)`)
+	}
+	return out, err
+}
+
+func (a *app) tmuxHost() (*hosted, error) {
 	h, err := a.tmux()
 	if err != nil {
 		return nil, err
 	}
-	out := &hosted{Host: h}
-	if out.info, err = h.Info(ctx); err != nil {
-		return nil, err
-	}
-	out.caller = func(ctx context.Context) (here, error) {
+	return &hosted{Host: h, caller: func(ctx context.Context) (here, error) {
 		if a.getenv("TMUX_PANE") == "" { // which saves asking the server
 			return here{}, host.ErrNoTerminal
 		}
 		c, err := h.Caller(ctx)
 		return here{c.Terminal, c.Session}, err
+	}}, nil
+}
+
+func (a *app) embeddedHost() (*hosted, error) {
+	h, err := a.embedded()
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return &hosted{Host: h, caller: func(ctx context.Context) (here, error) {
+		if a.getenv(embedded.EnvTerminal) == "" {
+			return here{}, host.ErrNoTerminal
+		}
+		c, err := h.Caller(ctx)
+		return here{c.Terminal, c.Session}, err
+	}}, nil
+}
+
+// embeddedServer is the name and socket of the server of ours that is meant: -L, else the one
+// whose terminal we are in, else the default one.
+func (a *app) embeddedServer() (name, socket string, err error) {
+	if a.socketPath != "" {
+		return "", "", &hostFlagError{}
+	}
+	if a.socketName == "" {
+		socket = a.getenv(embedded.EnvSocket)
+		name = strings.TrimSuffix(filepath.Base(socket), ".sock")
+		if filepath.IsAbs(socket) && embedded.CheckName(name) == nil {
+			return name, socket, nil
+		}
+	}
+	name = cmp.Or(a.socketName, embedded.DefaultName)
+	if err := embedded.CheckName(name); err != nil {
+		return "", "", err
+	}
+	d, err := a.dirs()
+	return name, embedded.SocketPath(d.Runtime, name), err
+}
+
+func (a *app) embedded() (*embedded.Host, error) {
+	name, socket, err := a.embeddedServer()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	d, err := a.dirs()
+	if err != nil {
+		return nil, err
+	}
+	attach := "phux-agent --host embedded attach '%s'"
+	if name != embedded.DefaultName {
+		attach = "phux-agent --host embedded -L " + name + " attach '%s'"
+	}
+	return embedded.New(embedded.Options{
+		Name: name, Socket: socket, Log: filepath.Join(d.State, "server-"+name+".log"), Version: programVersion(),
+		Command: []string{self, "--host", "embedded", "-L", name, "server", "run"}, Environ: a.environ, Getenv: a.getenv, Attach: attach,
+	})
 }
 
 // above returns the hosts, by an app for each, that may be above this process: chain is this
@@ -121,23 +200,27 @@ func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
 	return apps, said
 }
 
-func (a *app) chooseHost() (string, error) {
+// chooseHost names the host; chosen says that somebody did choose it, and so no other will do.
+func (a *app) chooseHost() (kind string, chosen bool, err error) {
 	switch {
 	case a.hostKind != "":
-		return a.hostKind, nil
-	case a.socketName != "" || a.socketPath != "":
-		return "tmux", nil
+		return a.hostKind, true, nil
+	case a.socketPath != "":
+		return tmux.Kind, true, nil
+	case a.socketName != "": // of the configured host
 	case a.getenv("TMUX") != "":
-		return "tmux", nil
+		return tmux.Kind, true, nil
+	case a.getenv(embedded.EnvSocket) != "" && a.getenv(embedded.EnvTerminal) != "":
+		return embedded.Kind, true, nil
 	}
 	c, err := a.config()
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if c.Host != "" {
-		return c.Host, nil
+		return c.Host, true, nil
 	}
-	return "tmux", nil
+	return tmux.Kind, false, nil
 }
 
 func (a *app) tmux() (*tmux.Host, error) {
@@ -165,19 +248,26 @@ func (a *app) tmux() (*tmux.Host, error) {
 
 // serverFlags are the flags that lead a person to the same server again, with a space after.
 func (a *app) serverFlags() string {
+	flags := ""
+	if a.hostKind == embedded.Kind {
+		flags = "--host embedded "
+	}
 	switch {
 	case a.socketName != "":
-		return "-L " + shellQuote(a.socketName) + " "
+		return flags + "-L " + shellQuote(a.socketName) + " "
 	case a.socketPath != "":
-		return "-S " + shellQuote(a.socketPath) + " "
+		return flags + "-S " + shellQuote(a.socketPath) + " "
 	}
-	return ""
+	return flags
 }
 
 // attached reports whether we run in a pane of that server, where nobody needs to be told how to
 // attach to it.
 func (a *app) attached(info host.Info) bool {
 	socket := info.Instance.Socket
+	if info.Kind == embedded.Kind {
+		return socket != "" && a.getenv(embedded.EnvSocket) == socket
+	}
 	return socket != "" && strings.HasPrefix(a.getenv("TMUX"), socket+",")
 }
 
@@ -194,7 +284,7 @@ func attachHint(info host.Info, session string) string {
 	if info.Attach == "" {
 		return ""
 	}
-	if strings.Contains(session, ".") && !strings.Contains(session, ":") {
+	if info.Kind == tmux.Kind && strings.Contains(session, ".") && !strings.Contains(session, ":") {
 		session += ":" // else the point ends the name
 	}
 	return fmt.Sprintf(info.Attach, strings.ReplaceAll(session, "'", `'\''`))
@@ -203,11 +293,13 @@ func attachHint(info host.Info, session string) string {
 // hostKindError is a host that this program does not have.
 type hostKindError struct{ Kind string }
 
-func (e *hostKindError) Error() string {
-	if e.Kind == "embedded" {
-		return `open host "embedded": it is not built yet`
-	}
-	return fmt.Sprintf("open host %q: no such host", e.Kind)
+func (e *hostKindError) Error() string { return fmt.Sprintf("open host %q: no such host", e.Kind) }
+
+// hostFlagError is a flag that the embedded host does not have.
+type hostFlagError struct{}
+
+func (*hostFlagError) Error() string {
+	return `open host "embedded": its servers are found by name, not by the path of a socket`
 }
 
 // noTmuxError is a machine without tmux.

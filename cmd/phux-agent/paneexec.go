@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/host/tmux"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/launch"
@@ -20,8 +21,8 @@ import (
 // paneExec is what runs in a pane between its birth and its agent. args are the words after the
 // verb. Where all is well it does not return: the process becomes the agent.
 func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
-	seat, err := tmux.Enter(args, environ)
-	if errors.Is(err, tmux.ErrLeft) {
+	seat, look, err := enter(args, environ)
+	if left(err) {
 		return 0
 	}
 	if err != nil {
@@ -30,19 +31,45 @@ func paneExec(args, environ []string, stdin io.Reader, stdout io.Writer) int {
 	}
 	// Each time by a new look: between two presses of Enter the user may have mended it.
 	revive := func(ctx context.Context) (host.Start, error) {
-		a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stdout, payloads: payloads(args)}
+		a := look()
+		a.stdin, a.stdout, a.stderr = stdin, stdout, stdout
 		return a.revive(ctx, seat)
 	}
 	var held *launch.Held
 	err = launch.Become(context.Background(), seat, environ, revive, stdin, stdout)
 	switch {
-	case err == nil, errors.Is(err, launch.ErrLeave), errors.Is(err, tmux.ErrLeft):
+	case err == nil, errors.Is(err, launch.ErrLeave), left(err):
 		return 0
 	case errors.As(err, &held): // its reason stands on the screen already
 		return failed
 	}
 	fmt.Fprintf(stdout, "phux-agent: error: %s\n", ui.EscapeLines(err.Error()))
 	return failed
+}
+
+func left(err error) bool { return errors.Is(err, tmux.ErrLeft) || errors.Is(err, embedded.ErrLeft) }
+
+// enter takes the pane's seat on the host that started it; look makes an app that works with
+// that host.
+func enter(args, environ []string) (seat launch.Seat, look func() *app, err error) {
+	if len(args) > 0 && args[0] == embedded.Flag {
+		s, err := embedded.Enter()
+		return s, func() *app {
+			a := &app{environ: environ, hostKind: embedded.Kind}
+			a.payloads = a.getenv(embedded.EnvSocket) // which is in the same directory
+			return a
+		}, err
+	}
+	s, err := tmux.Enter(args, environ)
+	return s, func() *app { return &app{environ: environ, payloads: payloads(args)} }, err
+}
+
+// paneID is the pane that this process was started in, as its host names it.
+func (a *app) paneID(h *hosted) string {
+	if h.info.Kind == embedded.Kind {
+		return a.getenv(embedded.EnvTerminal)
+	}
+	return a.getenv("TMUX_PANE")
 }
 
 // payloads is the directory that the pane's words name, where its payload was.
@@ -62,7 +89,7 @@ func (a *app) revive(ctx context.Context, seat launch.Seat) (host.Start, error) 
 	e := restore.Env{Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
 	if err == nil {
 		e.Host = h.Host
-		self = owner.Place{Host: h.info.Server, Terminal: a.getenv("TMUX_PANE")}
+		self = owner.Place{Host: h.info.Server, Terminal: a.paneID(h)}
 		if s, err := findPane(ctx, h.Host, self.Terminal); err == nil && s.Pane.Nonce == seat.Nonce() {
 			meta = s.Pane.Meta
 		}

@@ -73,9 +73,9 @@ brings every pane back to its own conversation.`,
 	root.SetHelpFunc(a.help)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
 	f := root.PersistentFlags()
-	f.StringVarP(&a.socketName, "socket-name", "L", "", "the tmux server on the socket `NAME`, as tmux -L")
+	f.StringVarP(&a.socketName, "socket-name", "L", "", "the server of that `NAME`, as tmux -L")
 	f.StringVarP(&a.socketPath, "socket-path", "S", "", "the tmux server on the socket `PATH`, as tmux -S")
-	f.StringVar(&a.hostKind, "host", "", "work with that `HOST`: tmux")
+	f.StringVar(&a.hostKind, "host", "", "work with that `HOST`: tmux, embedded")
 	f.BoolVar(&a.json, "json", false, "print one JSON document")
 	root.AddGroup(&cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "more", Title: "More:"})
 	cobra.EnableCommandSorting = false // in the order of the work
@@ -86,7 +86,7 @@ brings every pane back to its own conversation.`,
 		}
 	}
 	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb())
-	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
+	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.serverVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
 	return root

@@ -195,8 +195,12 @@ func (s *screen) lineText(l *line) string {
 		return ""
 	}
 	b := make([]byte, 0, end+8)
-	for _, c := range l.cells[:end] {
-		b = s.appendText(b, c.ch)
+	for i := range l.cells[:end] {
+		if ch := l.cells[i].ch; ch > 0 && ch < utf8.RuneSelf {
+			b = append(b, byte(ch))
+		} else {
+			b = s.appendText(b, ch)
+		}
 	}
 	return string(b)
 }
