@@ -63,6 +63,9 @@ func (e Env) info(ctx context.Context) (host.Info, error) {
 	return e.Host.Info(ctx)
 }
 
+// neverPrompted is the durability of a conversation of which nothing is stored yet.
+const neverPrompted = "never-prompted"
+
 // stage holds what this call made so far.
 type stage struct {
 	e     Env
@@ -78,9 +81,13 @@ type stage struct {
 func (e Env) stage(d *Draft, place owner.Place) (*stage, error) {
 	s := &stage{e: e, start: d.Start, meta: map[metadata.Key][]byte{}, paneKey: d.Facts.PaneKey}
 	facts := fitting(d.Facts)
-	if d.expect == owner.Present {
+	switch {
+	case d.expect == owner.Present:
 		// Seen once is remembered for good; the first save need not add it.
 		facts.Durability = string(owner.Present)
+	case d.Action == Created && d.expect == owner.Absent:
+		// Until a look finds it, a respawn begins it again under the same id.
+		facts.Durability = neverPrompted
 	}
 	place.PaneKey = s.paneKey
 	if d.Record != nil {

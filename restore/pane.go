@@ -277,9 +277,13 @@ func (m *maker) agentPane(s *archive.Session, p *archive.Pane, w want, pp *PaneP
 		Set: environ(cmd.Set, m.f.Path), Unset: slices.Clone(cmd.Unset), AfterExit: t.Launch.AfterExit,
 	}
 	pp.facts.Store, pp.facts.NotPreserved, pp.facts.Durability = a.Store, nil, ""
-	if archived == durPresent || talk.Presence == owner.Present {
+	switch {
+	case archived == durPresent || talk.Presence == owner.Present:
 		// Once seen, it is never again taken for one that was not prompted.
 		pp.facts.Durability = durPresent
+	case op == integrations.Fresh:
+		// Until a look finds it, a respawn begins it again.
+		pp.facts.Durability = durNeverPrompted
 	}
 	pp.agent = &agentStart{template: t, identity: id, expect: talk.Presence, fallback: standIn}
 }
