@@ -103,7 +103,7 @@ func (a *app) hear(ctx context.Context, args []string) string {
 	}
 	var last error
 	for _, b := range apps {
-		h, err := b.host(ctx)
+		h, err := b.unprobed()
 		if err != nil {
 			last = err
 			continue
@@ -112,6 +112,7 @@ func (a *app) hear(ctx context.Context, args []string) string {
 		if err != nil {
 			return "error: " + err.Error()
 		}
+		req.Info = nil // asked for only where something is to be changed
 		heard, err := capture.Hear(ctx, req, rep)
 		switch {
 		case err == nil && heard.Changed != "":

@@ -170,11 +170,11 @@ func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
 			}
 		}
 		env := &app{environ: environ}
-		if socket := env.getenv("PHUX_SOCKET"); socket != "" && !seen[socket] {
+		if socket := env.getenv(embedded.EnvSocket); socket != "" && !seen[socket] {
 			// It says no pid: whether it stands above us shows in its own panes.
 			said, seen[socket] = true, true
-			b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: "embedded"}
-			b.environ = append(slices.Clone(a.environ), "PHUX_SOCKET="+socket, "PHUX_TERMINAL_ID="+env.getenv("PHUX_TERMINAL_ID"))
+			b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: embedded.Kind}
+			b.environ = append(slices.Clone(a.environ), embedded.EnvSocket+"="+socket, embedded.EnvTerminal+"="+env.getenv(embedded.EnvTerminal))
 			found = append(found, candidate{i, b})
 		}
 		value := env.getenv("TMUX")
@@ -189,7 +189,7 @@ func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
 		if err != nil || !ok || pid <= 1 {
 			continue
 		}
-		b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: "tmux"}
+		b := &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr, hostKind: tmux.Kind}
 		b.environ = append(slices.Clone(a.environ), "TMUX="+value, "TMUX_PANE="+env.getenv("TMUX_PANE"))
 		found = append(found, candidate{place, b})
 	}
@@ -198,6 +198,19 @@ func (a *app) above(chain []proc.Info) (apps []*app, said bool) {
 		apps = append(apps, c.app)
 	}
 	return apps, said
+}
+
+// inPane reports an environment that some pane gave.
+func (a *app) inPane() bool {
+	return a.getenv("TMUX_PANE") != "" || a.getenv(embedded.EnvTerminal) != ""
+}
+
+// unprobed opens one of above's hosts, and asks it nothing yet.
+func (a *app) unprobed() (*hosted, error) {
+	if a.hostKind == embedded.Kind {
+		return a.embeddedHost()
+	}
+	return a.tmuxHost()
 }
 
 // chooseHost names the host; chosen says that somebody did choose it, and so no other will do.

@@ -26,7 +26,7 @@ func (a *app) untouched(integration string, args []string) *integrations.Templat
 		return nil
 	}
 	_, interactive := own.Template.Interactive(args)
-	inPane := a.getenv("TMUX_PANE") != "" || a.getenv("PHUX_TERMINAL_ID") != ""
+	inPane := a.inPane()
 	if !interactive || inPane && (!isTerminal(a.stdin) || !isTerminal(a.stdout)) {
 		return own.Template
 	}
