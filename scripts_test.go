@@ -89,6 +89,9 @@ func TestScripts(t *testing.T) {
 			"setjson":  cmdSetJSON,
 			"editjson": cmdEditJSON,
 			"typed":    cmdTyped,
+			"enter":    cmdEnter,
+			"serving":  cmdServing,
+			"shape":    cmdShape,
 			"until":    cmdUntil,
 		},
 		Condition: func(cond string) (bool, error) {
@@ -115,10 +118,14 @@ func setup(env *testscript.Env) error {
 	return os.WriteFile(filepath.Join(env.Getenv("HOME"), ".profile"), []byte(profile), 0o600)
 }
 
-// server takes a leading -L NAME off a command's arguments.
+// server takes a leading -L NAME off a command's arguments, or --embedded, which stands for the
+// embedded host's server instead of tmux's.
 func server(args []string) (flags, rest []string) {
 	if len(args) > 1 && args[0] == "-L" {
 		return args[:2], args[2:]
+	}
+	if len(args) > 0 && args[0] == onEmbedded {
+		return args[:1], args[1:]
 	}
 	return nil, args
 }

@@ -59,6 +59,7 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		for _, s := range sockets {
 			_ = exec.Command("tmux", "-S", s, "kill-server").Run() // Best effort.
 		}
+		endEmbedded(filepath.Join(short, "run"))
 		events, _ := readLog(log)
 		for _, e := range events {
 			if fakePID(e.PID, e.Agent) {
@@ -105,6 +106,9 @@ func readLog(path string) ([]fakeagent.Event, error) {
 }
 
 func tmuxOut(sc scene, args ...string) (string, error) {
+	if len(args) > 0 && args[0] == onEmbedded {
+		return embeddedOut(sc, args[1:])
+	}
 	cmd := exec.Command("tmux", append([]string{"-u"}, args...)...)
 	cmd.Env = append(os.Environ(), "TMUX_TMPDIR="+sc.Getenv("TMUX_TMPDIR"), "TMUX=", "HOME="+sc.Getenv("HOME"))
 	out, err := cmd.CombinedOutput()
