@@ -500,6 +500,10 @@ func (r *rehearsal) durable(ctx context.Context) error {
 		}
 	}
 	if p.Record == nil {
+		if r.Template.Identity.UnknownID == "blank" && r.Template.Transcript == nil {
+			r.note(Failed, "identity", `write a [transcript]: with unknown_id = "blank" and no place to look, no conversation is ever taken up`, "%s", p.Reason)
+			return errStop
+		}
 		r.note(Failed, "identity", "correct [[observe]]; or, where nothing can show it, adopt PANE "+r.Template.ID+" --id ID is what is left", "%s", p.Reason)
 		return errStop
 	}

@@ -19,7 +19,7 @@ import (
 func (a *app) integrationVerb() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "integration",
-		Short: "List, show, lint, enable and disable integrations",
+		Short: "List, write, lint, test, enable and disable integrations",
 		Long: `An integration is a template that says how one agent is started, resumed and
 recognised. Every id belongs to exactly one enabled plugin, or it is refused.`,
 		Example: `  phux-agent integration list
@@ -32,13 +32,17 @@ recognised. Every id belongs to exactly one enabled plugin, or it is refused.`,
 		cmd.AddCommand(c)
 		return c
 	}
+	cmd.AddCommand(a.integrationNew())
 	add("list", "List the integrations and their owners", "", "  phux-agent integration list\n  phux-agent integration list --json",
 		cobra.NoArgs, func(*cobra.Command, []string) error { return a.integrationList() }, "0 listed", "2 usage")
 	add("show ID", "Show what an integration says of its agent", "", "  phux-agent integration show claude-code",
 		cobra.ExactArgs(1), func(_ *cobra.Command, args []string) error { return a.integrationShow(args[0]) },
 		"0 shown", "2 usage", "4 it does not resolve to one trusted, enabled owner").ValidArgsFunction = a.completeIntegrations
-	add("lint FILE…", "Check templates: what is wrong, and what looks wrong", `Check templates before anybody relies on them: what would be refused, and what
-loads but looks wrong.`, "  phux-agent integration lint integrations/my-agent.toml",
+	add("lint FILE…", "Check templates: what is wrong, and what looks wrong", `Check templates before anybody relies on them: what would be refused, with line,
+caret and what to write instead, and what loads but looks wrong: unknown keys,
+options that pick a conversation by time or fork it at every restore, shells, ids
+without a pattern, facts that nobody verified, what is still to be filled in.
+Warnings do not change the exit status.`, "  phux-agent integration lint integrations/my-agent.toml",
 		cobra.MinimumNArgs(1), func(_ *cobra.Command, args []string) error { return a.integrationLint(args) },
 		"0 nothing is wrong, warnings aside", "1 one would be refused", "2 usage")
 	cmd.AddCommand(a.integrationTest(), a.integrationFake())
