@@ -51,7 +51,9 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 	}
 	r := p.report()
 	made := &work{e: e, p: p, keys: map[string]bool{}}
-	made.takenKeys(ctx)
+	if info.Running {
+		made.takenKeys(ctx)
+	}
 	for i := range p.Sessions {
 		if p.Sessions[i].Action != Create {
 			continue

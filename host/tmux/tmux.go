@@ -39,6 +39,7 @@ type Host struct {
 	server string // Info.Server
 
 	mu      sync.Mutex
+	client  string             // the version of our tmux binary, once asked
 	version version            // of the server, as seen last
 	panes   map[string]lastRaw // what a pane's values were when seen last, by terminal id
 	life    string             // the server life that panes belongs to
@@ -214,12 +215,24 @@ func (h *Host) likelyVersion() version {
 	return v
 }
 
+// clientVersion asks our own tmux binary, once: where no server runs, every question comes down
+// to it.
 func (h *Host) clientVersion(ctx context.Context) string {
+	h.mu.Lock()
+	known := h.client
+	h.mu.Unlock()
+	if known != "" {
+		return known
+	}
 	out, err := tool{binary: h.tool.binary, env: h.tool.env}.run(ctx, "", "-V")
 	if err != nil {
 		return ""
 	}
-	return strings.TrimPrefix(strings.TrimSpace(string(out)), "tmux ")
+	v := strings.TrimPrefix(strings.TrimSpace(string(out)), "tmux ")
+	h.mu.Lock()
+	h.client = v
+	h.mu.Unlock()
+	return v
 }
 
 // Info probes the server.
