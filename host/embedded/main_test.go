@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +201,3 @@ func until(t testing.TB, lacks func() string) {
 		time.Sleep(2 * time.Millisecond)
 	}
 }
-
-var _ = strings.Contains
-var _ = exec.Command
