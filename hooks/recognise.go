@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/phux-agent/phux-agent/internal/foreign"
 )
@@ -159,13 +160,13 @@ func shellWords(s string) ([]string, bool) {
 	return words, true
 }
 
-var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var inQuotes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
 // programsIn finds the phux-agents that a text of ours calls: a quoted string that is its path, or
 // a command line.
 func programsIn(text string) []string {
 	var out []string
-	for _, q := range inQuotes.FindAllString(text, -1) {
+	for _, q := range inQuotes().FindAllString(text, -1) {
 		s, err := strconv.Unquote(q)
 		if err != nil {
 			continue
