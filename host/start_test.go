@@ -116,7 +116,7 @@ func TestExecRefuses(t *testing.T) {
 		}
 	}
 	var start *StartError
-	if err := (Start{Mode: Program, Argv: []string{"/bin/true"}, Dir: "/nonexistent"}).Exec(nil, ""); !errors.As(err, &start) || start.Op != "enter" || !errors.Is(err, os.ErrNotExist) {
+	if err := (Start{Mode: Program, Argv: []string{"/bin/true"}, Dir: t.TempDir() + "/absent"}).Exec(nil, ""); !errors.As(err, &start) || start.Op != "enter" || !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

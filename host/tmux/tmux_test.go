@@ -31,7 +31,7 @@ func TestWhichServer(t *testing.T) {
 		"-S over -L":  {opt: Options{Path: "/x/y", Name: "work"}, socket: "/x/y", server: "tmux-S-"},
 		"inside":      {env: map[string]string{"TMUX": dir + "/work,12,3", "TMUX_TMPDIR": tmp}, socket: dir + "/work", server: "tmux-L-work"},
 		"inside -L":   {opt: Options{Name: "other"}, env: map[string]string{"TMUX": dir + "/work,12,3", "TMUX_TMPDIR": tmp}, socket: dir + "/other", server: "tmux-L-other"},
-		"no such tmp": {env: map[string]string{"TMUX_TMPDIR": "/nonexistent"}, socket: "/tmp/tmux-" + strconv.Itoa(os.Getuid()) + "/default", server: "tmux-default"},
+		"no such tmp": {env: map[string]string{"TMUX_TMPDIR": tmp + "/absent"}, socket: "/tmp/tmux-" + strconv.Itoa(os.Getuid()) + "/default", server: "tmux-default"},
 		"no TMUX":     {env: map[string]string{"TMUX": "relative,1,2", "TMUX_TMPDIR": tmp}, socket: dir + "/default", server: "tmux-default"},
 	} {
 		c.opt.Tmux = testTmux(t)
@@ -44,7 +44,7 @@ func TestWhichServer(t *testing.T) {
 			t.Errorf("%s: %s, %s, %s", name, h.socket, h.server, h.attach())
 		}
 	}
-	for _, o := range []Options{{Name: "a/b"}, {Self: "relative"}, {Tmux: "/nonexistent/tmux"}} {
+	for _, o := range []Options{{Name: "a/b"}, {Self: "relative"}, {Tmux: tmp + "/absent"}} {
 		if o.Tmux == "" {
 			o.Tmux = testTmux(t)
 		}
