@@ -27,6 +27,7 @@ type stage struct {
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
+	usesTheProgram()
 	work := t.TempDir()
 	s := &stage{TB: t, work: work, vars: map[string]string{}}
 	after, err := scenery(work, func(k, v string) { s.vars[k] = v })

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -56,6 +57,23 @@ func binaries() (dir string, err error) {
 	return dir, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
+// usesTheProgram lets go test know what these tests depend on, so that it does not take an old
+// result for one of a program that has changed since, or of another tmux.
+var usesTheProgram = sync.OnceFunc(func() {
+	_ = os.Getenv("PHUX_TEST_TMUX")
+	_ = filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".":
+			return filepath.SkipDir
+		case slices.Contains([]string{".go", ".toml", ".sh", ".mod"}, filepath.Ext(path)):
+			_, _ = os.Stat(path)
+		}
+		return nil
+	})
+})
+
 // cleaner removes the built binaries: testscript.Main ends the process, so nothing after it can.
 type cleaner struct {
 	*testing.M
@@ -70,6 +88,7 @@ func (c cleaner) Run() int {
 // TestScripts runs the manual: testdata/scripts, one file a scenario, on a real tmux with a
 // private socket directory, a private home and no network.
 func TestScripts(t *testing.T) {
+	usesTheProgram()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/scripts",
 		UpdateScripts:       *update,
