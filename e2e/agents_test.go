@@ -29,9 +29,9 @@ type agent struct {
 	ready *regexp.Regexp
 	// clear is its own command for a new conversation in the same process; "" for none.
 	clear string
-	// asks is a question that it puts before its prompt; answers are the keys that a person gives.
-	asks    *regexp.Regexp
-	answers []string
+	// asks are the questions that it puts before its prompt, each with the key of a person who
+	// has installed the hooks and wants them.
+	asks []question
 	// lazy: it mints its own id, which is proven only by looking.
 	lazy bool
 	// blind: a running process does not show which of its conversations is the open one, so its
@@ -41,6 +41,11 @@ type agent struct {
 	survives bool
 	// headless runs one turn without a terminal.
 	headless []string
+}
+
+type question struct {
+	screen *regexp.Regexp
+	key    string
 }
 
 func claude() *agent {
@@ -75,9 +80,12 @@ func seedClaude(t testing.TB, dir string, dirs []string) {
 func codex() *agent {
 	return &agent{
 		program: "codex", integration: "codex",
-		ready: regexp.MustCompile(`(?m)^\s*›`), clear: "/clear", lazy: true, blind: true,
+		ready: regexp.MustCompile(`(?m)^\s*› [^0-9]`), clear: "/clear", lazy: true, blind: true,
 		headless: []string{"codex", "exec", "--skip-git-repo-check"},
-		asks:     regexp.MustCompile(`Trust all and continue`), answers: []string{"Down", "Enter"},
+		asks: []question{
+			{regexp.MustCompile(`› 1\. Review hooks`), "Down"},
+			{regexp.MustCompile(`› 2\. Trust all and continue`), "Enter"},
+		},
 		env: func(home, url string) map[string]string {
 			return map[string]string{"CODEX_HOME": filepath.Join(home, ".codex"), "MOCK_KEY": "mock"}
 		},

@@ -296,9 +296,11 @@ func (s *stage) ready(p *pane) {
 	s.Helper()
 	s.await(fmt.Sprintf("the prompt of %s in %s", p.program, p.name), func() (bool, string) {
 		screen := s.screen(p)
-		if p.agent.asks != nil && p.agent.asks.MatchString(screen) {
-			s.tmux(append([]string{"send-keys", "-t", "=" + p.name}, p.agent.answers...)...)
-			return false, screen
+		for _, q := range p.agent.asks {
+			if q.screen.MatchString(screen) {
+				s.tmux("send-keys", "-t", "="+p.name, q.key)
+				return false, screen
+			}
 		}
 		return p.agent.ready.MatchString(screen), screen
 	})
