@@ -159,8 +159,8 @@ func (a *app) abs(path string) (string, error) {
 
 // width is the number of columns that a person sees, 0 where nobody looks.
 func (a *app) width() int {
-	f, ok := a.stdout.(*os.File)
-	if !ok {
+	f := file(a.stdout)
+	if f == nil {
 		return 0
 	}
 	w, _, err := term.GetSize(int(f.Fd()))

@@ -145,11 +145,9 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	if err != nil {
 		return err
 	}
-	if err := a.launched(h, integration, *res); err != nil {
-		return err
-	}
-	a.saveAfterLaunch(ctx, h)
-	return nil
+	err = a.launched(h, integration, *res)
+	a.saveAfterLaunch(ctx, h) // the agent runs, whether its words arrived or not
+	return err
 }
 
 // launched prints what was observed.

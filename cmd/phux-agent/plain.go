@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/term"
@@ -34,8 +33,8 @@ func (a *app) untouched(integration string, args []string) *integrations.Templat
 }
 
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := file(stream)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // plain becomes the agent's program with the arguments as given. It returns only where that fails.

@@ -26,7 +26,9 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if len(args) > 1 && args[1] == hookVerb && !slices.Contains([]string{"--help", "-h"}, args[len(args)-1]) {
 		return hook(args[2:], environ, stdin)
 	}
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr}
+	outliveReaders()
+	out := &output{Writer: stdout}
+	a := &app{environ: environ, stdin: stdin, stdout: out, stderr: stderr}
 	args = args[min(1, len(args)):]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,7 +45,7 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if ctx.Err() != nil && err != nil {
 		err = &interruptedError{err}
 	}
-	return a.report(err)
+	return a.report(out.judge(a, err))
 }
 
 // root is the command tree.
@@ -77,7 +79,7 @@ brings every pane back to its own conversation.`,
 	f.StringVarP(&a.socketPath, "socket-path", "S", "", "the tmux server on the socket `PATH`, as tmux -S")
 	f.StringVar(&a.hostKind, "host", "", "work with that `HOST`: tmux, embedded")
 	f.BoolVar(&a.json, "json", false, "print one JSON document")
-	root.AddGroup(&cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "more", Title: "More:"})
+	root.AddGroup(&cobra.Group{ID: "main", Title: "The main job:"}, &cobra.Group{ID: "embedded", Title: "Where there is no tmux, the embedded host:"}, &cobra.Group{ID: "more", Title: "More:"})
 	cobra.EnableCommandSorting = false // in the order of the work
 	add := func(group string, verbs ...*cobra.Command) {
 		for _, v := range verbs {
@@ -86,7 +88,8 @@ brings every pane back to its own conversation.`,
 		}
 	}
 	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb())
-	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.serverVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
+	add("embedded", a.attachVerb(), a.newVerb(), a.sendVerb(), a.readVerb(), a.killVerb(), a.serverVerb())
+	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
 	return root
