@@ -115,10 +115,12 @@ func many(t *testing.T, agents ...*agent) {
 		}
 		s.wants(s.restore(0), want...)
 		// Twice starts nothing twice.
-		before := len(s.processes())
-		s.phux(0, "restore")
-		if after := len(s.processes()); after > before {
-			t.Errorf("a second restore: %d processes, before it %d", after, before)
+		before := s.running()
+		if r := s.restore(0); len(r.Sessions) != 1 || r.Sessions[0].Action != "skip-existing" {
+			t.Errorf("a second restore: %+v", r)
+		}
+		if after := s.running(); after != before {
+			t.Errorf("a second restore changed the panes from\n%s\nto\n%s", before, after)
 		}
 	}
 	for _, p := range inOrder {

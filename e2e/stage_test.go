@@ -492,6 +492,12 @@ func alive(pid int) bool {
 	return err == nil && !info.Dead()
 }
 
+// running lists every pane of the server with the process that it started.
+func (s *stage) running() string {
+	s.Helper()
+	return s.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index} #{pane_id} #{pane_pid}")
+}
+
 // place is a pane as tmux and people name it.
 func place(session string, window, index int) string {
 	return fmt.Sprintf("%s:%d.%d", session, window, index)
