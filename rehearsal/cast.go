@@ -61,6 +61,8 @@ func Build(base string, t *integrations.Template, src []byte, self, path string)
 		filepath.Join(th.Root, "integrations", t.ID+".toml"):         changed,
 		filepath.Join(home, ".config", "phux-agent", "plugins.toml"): []byte("disabled_plugins = [\"phux.agents\"]\n"),
 	}
+	// A stand-in that refuses does so at once: nothing is gained by watching it for long.
+	files[filepath.Join(home, ".config", "phux-agent", "config.toml")] = []byte("[restore]\nsettle_ms = 300\n")
 	for _, q := range t.Require {
 		if name, err := integrations.ExpandRoot(q.File, th.Getenv); err == nil && strings.HasPrefix(name, home+"/") {
 			doc := map[string]any{}

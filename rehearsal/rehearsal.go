@@ -186,6 +186,12 @@ func (r *rehearsal) template() error {
 		r.note(Failed, "template", "phux-agent integration lint "+t.File, "it is not filled in yet")
 		return errStop
 	}
+	if t.Transcript != nil && r.Fakes != "" { // the real agent's profile may set what we cannot see
+		if _, err := r.Patterns("id"); err != nil {
+			r.note(Failed, "transcript", r.where(), "%v", err)
+			return errStop
+		}
+	}
 	if n := len(r.Warnings); n > 0 {
 		r.note(OK, "template", "", "it loads; the linter has %d to say: phux-agent integration lint %s", n, t.File)
 		return nil
@@ -400,7 +406,7 @@ func (r *rehearsal) event(ctx context.Context, kind string, n int) (found Event,
 				}
 			}
 		}
-		if kind == "start" && len(all) > 0 && all[len(all)-1].Event == "refuse" {
+		if len(all) > 0 && all[len(all)-1].Event == "refuse" {
 			return false, errRefused
 		}
 		return false, err
