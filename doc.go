@@ -16,6 +16,7 @@
 //	integrations     templates, and the one argument vector builder; builtin/ is data
 //	host             where terminals live: the interface, its data, its sentinels
 //	host/tmux        drives a real tmux
+//	attach           a person's side of the embedded host: one terminal, its bytes untouched
 //	host/memory      an in-memory body with scriptable faults
 //	host/hosttest    the conformance suite that every body passes
 //	metadata         the nouns that all of the above speak of, their bounds, their exact form

@@ -41,6 +41,7 @@ var rooms = map[string][]string{
 	"launch":        {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"restore":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"rehearsal":     {"integrations"},
+	"attach":        {"host", "metadata"},
 }
 
 // only names the rooms that may import a module of others, subpackages included.

@@ -26,6 +26,7 @@ type Config struct {
 	Host            string // "" | "tmux" | "embedded"
 	SaveAfterLaunch bool   // default true
 	AdoptAtSave     bool   // default true: agents that were started by hand are taken in, by proof
+	AttachPrefix    string // the key that leads out of an attached terminal, "C-b" unless set; checked by its user
 	Keep            Keep
 	Restore         Restore
 	Plugins         []PluginEntry // [[plugins]] and those added by verb

@@ -167,7 +167,7 @@ var badType = sync.OnceValue(func() *regexp.Regexp {
 
 // The keys of config.toml; "*" stands for a name of the user's.
 var known = map[string][]string{
-	"":             {"host", "save_after_launch", "adopt_at_save", "keep", "restore", "plugins", "profiles"},
+	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "keep", "restore", "plugins", "profiles"},
 	"keep":         {"generations", "days"},
 	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days", "allow_unverified"},
 	"plugins":      {"path", "enabled"},
@@ -207,6 +207,7 @@ type fileForm struct {
 	Host            string                            `toml:"host"`
 	SaveAfterLaunch *bool                             `toml:"save_after_launch"`
 	AdoptAtSave     *bool                             `toml:"adopt_at_save"`
+	AttachPrefix    string                            `toml:"attach_prefix"`
 	Keep            keepForm                          `toml:"keep"`
 	Restore         restoreForm                       `toml:"restore"`
 	Plugins         []pluginForm                      `toml:"plugins"`
@@ -277,6 +278,7 @@ func decode(file string, b []byte, c *Config) error {
 	if f.SaveAfterLaunch != nil {
 		c.SaveAfterLaunch = *f.SaveAfterLaunch
 	}
+	c.AttachPrefix = f.AttachPrefix
 	if f.AdoptAtSave != nil {
 		c.AdoptAtSave = *f.AdoptAtSave
 	}

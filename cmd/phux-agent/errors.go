@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/attach"
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/hooks"
@@ -119,6 +120,7 @@ var rules = []rule{
 	as(noHost, "no-host", always[*embedded.StartError]("phux-agent --host embedded server run shows it")),
 	sentinel(embedded.ErrRunning, failed, "running", "phux-agent --host embedded server status"),
 	sentinel(embedded.ErrVersion, noHost, "version", "its program is another version: end it by that one's server stop"),
+	sentinel(attach.ErrNotTerminal, misused, "not-a-terminal", "run it in a terminal; phux-agent read and send are for scripts"),
 	sentinel(host.ErrNoServer, noHost, "no-server", "start one by phux-agent launch or restore, or choose another with -L NAME or -S PATH"),
 	sentinel(host.ErrOlderHost, refused, "host-unsupported", "restart the server: the one that runs is older than this program, or tmux older than 3.2a"),
 	sentinel(host.ErrDangerous, refused, "dangerous-setting", "change the setting, then try again"),
