@@ -461,7 +461,7 @@ func (r *rehearsal) prompt(ctx context.Context) error {
 // settle waits until the screen has stood still for a moment, for some seconds at most.
 func (r *rehearsal) settle(ctx context.Context) {
 	last, still := "", 0
-	_, _ = poll(ctx, 15*time.Second, func() (bool, error) { // a screen that never rests is typed into all the same
+	_, _ = poll(ctx, min(r.Patience, 15*time.Second), func() (bool, error) { // a screen that never rests is typed into all the same
 		text, err := r.stage.Screen(ctx, r.pane)
 		if err != nil || strings.TrimSpace(text) == "" || text != last {
 			last, still = text, 0
@@ -593,7 +593,7 @@ func (r *rehearsal) save(ctx context.Context) error {
 			return err
 		}
 	}
-	if !r.check(out.Code == 0 && doc.State == "good" && doc.Records > 0, "saved", said(out), "generation %d, %d on record %s", doc.Generation, doc.Records, doc.Reason) {
+	if !r.check(out.Code == 0 && doc.State == "good" && doc.Records > 0, "saved", cmpOr(said(out), "look at what it says of each pane: phux-agent ps"), "generation %d, %d on record %s", doc.Generation, doc.Records, doc.Reason) {
 		return errStop
 	}
 	return nil
@@ -669,7 +669,9 @@ func (r *rehearsal) restore(ctx context.Context) error {
 		return err
 	}
 	r.pane = now.Terminal
-	r.check(now.Record != nil && now.Record.NativeID == r.id, "same identity", "see whether it forks when it resumes: resume_args must keep the id", "%s", idOf(now.Record))
+	if !r.check(now.Record != nil && now.Record.NativeID == r.id, "same identity", "see whether it forks when it resumes: resume_args must keep the id", "%s", idOf(now.Record)) {
+		return errStop
+	}
 	r.check(now.Window == p.Window && now.Index == p.Index, "same pane", "tell the project: this is phux-agent's part", "window %d, pane %d", now.Window, now.Index)
 	if err := r.runs(ctx, integrations.Resume); err != nil {
 		return err
