@@ -118,8 +118,10 @@ func cmdShape(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: shape ARCHIVE ARCHIVE…")
 	}
-	keep := []string{"name", "index", "active", "zoomed", "layout", "cells", "cwd", "agent_session", "sessions", "windows", "panes", "cols", "rows",
-		"kind", "dir", "left", "right", "ratio", "pane", "plugin_id", "integration_id", "native_id"}
+	keep := []string{
+		"name", "index", "active", "zoomed", "layout", "cells", "cwd", "agent_session", "sessions", "windows", "panes", "cols", "rows",
+		"kind", "dir", "left", "right", "ratio", "pane", "plugin_id", "integration_id", "native_id",
+	}
 	var strip func(v any) any
 	strip = func(v any) any {
 		switch v := v.(type) {

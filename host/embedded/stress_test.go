@@ -32,10 +32,10 @@ func times(t *testing.T, variable string, n int) int {
 }
 
 // TestObservers: no observer ever sees a terminal without its record, nor a record without its
-// terminal. EMBEDDED_OBSERVED spawns (1000), 64 observers.
+// terminal. EMBEDDED_OBSERVED spawns (100), 64 observers.
 func TestObservers(t *testing.T) {
 	s := newStage(t)
-	n := times(t, "EMBEDDED_OBSERVED", 1000)
+	n := times(t, "EMBEDDED_OBSERVED", 100)
 	s.create(sessionOf("base", sleeper("base")))
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -107,11 +107,11 @@ func TestObservers(t *testing.T) {
 }
 
 // TestRacingCreates: of creates with one name exactly one wins, and the winner's records are there
-// alone. EMBEDDED_RACES creates (1000), four at a time.
+// alone. EMBEDDED_RACES creates (400), four at a time.
 func TestRacingCreates(t *testing.T) {
 	s := newStage(t)
 	s.create(sessionOf("base", sleeper("base")))
-	for round := range times(t, "EMBEDDED_RACES", 1000) / 4 {
+	for round := range times(t, "EMBEDDED_RACES", 400) / 4 {
 		var all sync.WaitGroup
 		errs := make([]error, 4)
 		for i := range errs {
@@ -207,7 +207,7 @@ func TestKillAtRandom(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks: EMBEDDED_SPAWNS spawns (500) leave no goroutine and no descriptor in the
+// TestNothingLeaks: EMBEDDED_SPAWNS spawns (200) leave no goroutine and no descriptor in the
 // server.
 func TestNothingLeaks(t *testing.T) {
 	dir, err := os.MkdirTemp("", "phux")
@@ -285,7 +285,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	settled()
 	goroutines, files := count()
-	n := times(t, "EMBEDDED_SPAWNS", 500)
+	n := times(t, "EMBEDDED_SPAWNS", 200)
 	for i := range n {
 		one(i)
 	}
