@@ -39,7 +39,7 @@ race:
 # The real agents, from the npm registry (exact versions in e2e/clis.txt, kept in PHUX_E2E_CLIS or
 # ~/.cache/phux-agent-e2e), against a model server on loopback, in a real tmux. One at a time, for
 # they are large. An agent that cannot be installed is said, counted, and not proven.
-E2E ?= Claude|Codex|Gemini
+E2E ?= Claude|Codex|Gemini|Mixed$$|Headless|Transcripts
 e2e:
 	@scripts/need-tmux
 	$(GO) test -tags e2e -count=1 -v -timeout 30m -run '^TestReal($(E2E))' ./e2e

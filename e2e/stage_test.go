@@ -127,7 +127,9 @@ func newStage(t *testing.T, agents ...*agent) *stage {
 		maps.Copy(s.vars, a.env(s.home, model.URL()))
 		a.seed(t, s.home, model.URL(), []string{s.dir("api"), s.dir("web")})
 	}
-	write(t, filepath.Join(s.home, ".tmux.conf"), "set -g status off\nset -g default-size 160x48\n")
+	write(t, filepath.Join(s.home, ".tmux.conf"), "set -g status off\nset -g default-size 160x48\n"+
+		// Not a login shell: /etc/profile would put the PATH of the stage away.
+		"set -g default-command /bin/sh\n")
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.witness()

@@ -5,10 +5,12 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/phux-agent/phux-agent/internal/mockmodel"
 	"github.com/phux-agent/phux-agent/internal/proc"
 )
 
@@ -299,42 +301,56 @@ func TestRealHeadless(t *testing.T) {
 			s.say(p)
 			s.save(1)
 			id := s.recordOf(p)
-			// In a neighbour's shell, and below the agent itself, as its own shell tool does.
-			s.tmux("split-window", "-d", "-t", "="+p.name, "-c", api)
-			shell := &pane{agent: a, name: "work:0.1", dir: api}
-			for _, line := range []string{
-				strings.Join(append(slices.Clone(a.headless), "'tell zq901z'"), " ") + "; echo done-$((40+2))",
-			} {
-				s.tmux("send-keys", "-t", "="+shell.name, "-l", "--", line)
-				s.enter(shell)
-				s.shows(shell, "done-42")
-			}
-			if a.program == "claude" {
-				s.typed(p, "!"+strings.Join(a.headless, " ")+" 'tell zq902z'")
-				s.enter(p)
-				s.await("the nested run", func() (bool, string) {
-					for _, r := range s.model.Requests() {
-						if s.turnOf(r, "zq902z") {
-							return true, ""
-						}
-					}
-					return false, s.screen(p)
+			headless := func(w string) string { return strings.Join(a.headless, " ") + " 'tell " + w + "'" }
+			heard := func(w string) {
+				s.await("the headless run's request", func() (bool, string) {
+					return slices.ContainsFunc(s.model.Requests(), func(r mockmodel.Request) bool { return s.turnOf(r, w) }), s.screen(p)
 				})
 			}
-			s.save(1)
-			if got := s.recordOf(p); got != id {
-				t.Errorf("the record became %s, it was %s", got, id)
+			unchanged := func(where string) {
+				s.save(1)
+				if got := s.recordOf(p); got != id {
+					t.Errorf("after a headless run %s the record became %s, it was %s", where, got, id)
+				}
 			}
+			// In a neighbour's shell.
+			s.tmux("split-window", "-d", "-t", "="+p.name, "-c", api)
+			shell := &pane{agent: a, name: "work:0.1", dir: api}
+			s.typed(shell, headless("zq901z"))
+			s.enter(shell)
+			heard("zq901z")
+			unchanged("in a neighbour's shell")
+			// Below the agent itself, as its shell tool does; the conversation is told of it.
+			if a.program == "claude" {
+				s.tmux("send-keys", "-t", "="+p.name, "-l", "--", "!")
+				s.typed(p, headless("zq902z"))
+				s.enter(p)
+				heard("zq902z")
+				p.turns = append(p.turns, "zq902z")
+				s.ready(p)
+			}
+			s.say(p)
+			unchanged("below the agent")
 			s.powerCut()
 			s.wants(s.restore(0), "resume running", "shell shell")
-			s.ready(p)
-			if a.program != "claude" { // its nested run is told to the conversation
-				s.say(p)
-			}
-			// In the pane's own shell, when its agent has ended.
+			s.say(p)
+			// In the pane's own shell, where its agent has ended.
+			s.typed(p, "/exit")
+			s.enter(p)
+			s.await("the shell after the agent", func() (bool, string) {
+				screen := s.screen(p)
+				return ended.MatchString(screen), screen
+			})
+			s.typed(p, headless("zq903z"))
+			s.enter(p)
+			heard("zq903z")
+			unchanged("in its own shell")
 		})
 	}
 }
+
+// ended is a screen whose last line is a shell's prompt.
+var ended = regexp.MustCompile(`(?m)^[$#] *\n*\z`)
 
 // holds lists the open files of a pane's processes whose path has the part.
 func (s *stage) holds(p *pane, part string) string {
