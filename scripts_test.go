@@ -98,6 +98,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"say":      cmdSay,
 			"screen":   cmdScreen,
+			"shows":    cmdShows,
 			"events":   cmdEvents,
 			"agents":   cmdAgents,
 			"reboot":   cmdReboot,
@@ -159,17 +160,39 @@ func cmdSay(ts *testscript.TestScript, neg bool, args []string) {
 	type1(ts, flags, args[0], strings.Join(args[1:], " "))
 }
 
-// screen [-L NAME] TARGET REGEXP waits until the text of a pane matches; with ! it must not
-// match now.
+// screen [-L NAME] TARGET REGEXP waits until the text of a pane, what scrolled away included,
+// matches; with ! it must not match now.
 func cmdScreen(ts *testscript.TestScript, neg bool, args []string) {
+	matchPane(ts, neg, args, "-S", "-")
+}
+
+// shows is screen, of what a person sees now: with ! it waits until that does not match.
+func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
+	if !neg {
+		matchPane(ts, false, args)
+		return
+	}
+	flags, rest := server(args)
+	if len(rest) != 2 {
+		ts.Fatalf("usage: shows [-L NAME] TARGET REGEXP")
+	}
+	re, err := regexp.Compile("(?m)" + rest[1])
+	ts.Check(err)
+	await(ts, "a screen without "+rest[1], func() (bool, string) {
+		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", rest[0]})...)
+		return !re.MatchString(out), out
+	})
+}
+
+func matchPane(ts *testscript.TestScript, neg bool, args []string, options ...string) {
 	flags, args := server(args)
 	if len(args) != 2 {
-		ts.Fatalf("usage: screen [-L NAME] TARGET REGEXP")
+		ts.Fatalf("usage: screen|shows [-L NAME] TARGET REGEXP")
 	}
 	re, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	capture := func() string {
-		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-S", "-", "-t", args[0]})...)
+		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", args[0]}, options)...)
 		return out
 	}
 	if neg {

@@ -95,18 +95,25 @@ func (c *client) press(ctx context.Context, key string) (ended, error) {
 type status struct{}
 
 func (status) lines(c *client, cols, _ int) ([]string, bool) {
-	line := " phux-agent"
-	if p, err := c.here(context.Background()); err == nil {
-		line = fmt.Sprintf(" %s  %s  %s", p, p.what, p.dir)
-		if p.dead {
-			line += "  (its program has ended: R starts it again)"
-		}
+	const keys = "d detach  n/p next/previous  w list  c shell  ? help "
+	p, err := c.here(context.Background())
+	if err != nil {
+		return []string{" phux-agent  " + keys}, true
 	}
-	right := "d detach  n/p next/previous  w list  c shell  ? help "
-	if gap := cols - len([]rune(ui.Escape(line))) - len(right); gap > 1 {
-		line += strings.Repeat(" ", gap) + right
+	left := fmt.Sprintf(" %s  %s  ", p, p.what)
+	if p.dead {
+		left += "ended, R starts it again  "
 	}
-	return []string{line}, true
+	// The directory is what gives way: its end says most.
+	room := cols - len([]rune(ui.Escape(left))) - len(keys) - 1
+	dir := []rune(ui.Escape(p.dir))
+	switch {
+	case room < 8:
+		return []string{left + keys}, true
+	case len(dir) > room:
+		dir = append([]rune("…"), dir[len(dir)-room+1:]...)
+	}
+	return []string{left + string(dir) + strings.Repeat(" ", room-len(dir)+1) + keys}, true
 }
 
 func (status) key(context.Context, *client, string) (overlay, error) { return nil, nil }
