@@ -2,6 +2,7 @@ package owner
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -125,18 +126,55 @@ func (o *Observer) block(t *integrations.Template, root proc.Info) []proc.Info {
 		return out
 	}
 	tail := args[at+1:]
+	dir := packageOf(args[at])
 	for n := 0; n < len(out) && len(out) < maxBlock; n++ {
 		for _, kid := range o.table.Children(out[n].PID) {
 			if kid.Dead() || kid.Group != root.Group || kid.Session != root.Session || kid.Start < root.Start {
 				continue
 			}
 			args := o.args(kid)
-			if at := programAt(args, program); at >= 0 && slices.Equal(args[at+1:], tail) {
+			at := programAt(args, program)
+			if at < 0 {
+				at = scriptAt(args, dir)
+			}
+			if at >= 0 && slices.Equal(args[at+1:], tail) {
 				out = append(out, kid)
 			}
 		}
 	}
 	return out
+}
+
+// packageOf is the directory of the file that an argument names as the program, where that is a
+// link to a script elsewhere: such a command often starts another script of its own package, under
+// that one's name. Empty where it is no link, or leads to no other directory.
+func packageOf(arg string) string {
+	if !strings.HasPrefix(arg, "/") {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(arg)
+	if err != nil || filepath.Dir(real) == filepath.Dir(filepath.Clean(arg)) || filepath.Base(real) == filepath.Base(arg) {
+		return ""
+	}
+	return filepath.Dir(real)
+}
+
+// scriptAt is the index of the argument by which an interpreter runs a script of that package, -1
+// where it runs none.
+func scriptAt(args []string, dir string) int {
+	if dir == "" {
+		return -1
+	}
+	for n := 1; n < len(args); n++ {
+		if strings.HasPrefix(args[n], "-") {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(args[n]); err == nil && filepath.IsAbs(args[n]) && filepath.Dir(real) == dir {
+			return n
+		}
+		break
+	}
+	return -1
 }
 
 const maxBlock = 16 // processes; real ones have one or two

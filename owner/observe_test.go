@@ -26,6 +26,18 @@ func TestObserve(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
+	pkg := t.TempDir() // of a command that is a link to a script of another name, as qwen's is
+	for _, f := range []string{"bin/x", "lib/entry.js", "lib/cli.js", "other/cli.js"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(pkg, f)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(pkg, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../lib/entry.js", filepath.Join(pkg, "bin/locker")); err != nil {
+		t.Fatal(err)
+	}
 	pidFile := filepath.Join(dir, "sessions", "PID.json")
 	lock := func(id string) string { return filepath.Join(dir, "locks", id+".lock") }
 	runtime := func(id, start string) string {
@@ -100,6 +112,18 @@ func TestObserve(t *testing.T) {
 			want: Answer{Kind: Confirmed, ID: idA, By: "open-file"},
 		},
 		{
+			name: "one lock, in another script of the package that the command is a link into", tmpl: lockAgent,
+			args: []string{"node", pkg + "/bin/locker", "--no-daemon"},
+			part: part{Child: &part{As: []string{"/opt/node", "--expose-gc", pkg + "/lib/cli.js", "--no-daemon"}, Locks: []string{lock(idA)}}},
+			want: Answer{Kind: Confirmed, ID: idA, By: "open-file"},
+		},
+		{
+			name: "one lock, in a script of another package", tmpl: lockAgent,
+			args: []string{"node", pkg + "/bin/locker", "--no-daemon"},
+			part: part{Child: &part{As: []string{"/opt/node", pkg + "/other/cli.js", "--no-daemon"}, Locks: []string{lock(idA)}}},
+			want: Answer{Kind: Unknown}, reason: "holds no such file",
+		},
+		{
 			name: "one lock, in a child with other arguments", tmpl: lockAgent, args: []string{"node", "/usr/lib/bin/locker.js", "--no-daemon"},
 			part: part{Child: &part{As: []string{"/opt/vendor/locker", "--no-daemon", "review"}, Locks: []string{lock(idA)}}},
 			want: Answer{Kind: Unknown}, reason: "holds no such file",
@@ -123,7 +147,7 @@ func TestObserve(t *testing.T) {
 			// Law 5: the newer of two is not the answer.
 			name: "two locks", tmpl: lockAgent, args: []string{"locker", "--no-daemon"},
 			part: part{Locks: []string{lock(idA)}, Child: &part{Locks: []string{lock(idB)}}},
-			want: Answer{Kind: Unknown}, reason: "2 conversations open",
+			want: Answer{Kind: Unknown, Open: []string{idA, idB}}, reason: "2 conversations open",
 		},
 		{
 			name: "a nested run's lock", tmpl: lockAgent, args: []string{"locker", "--no-daemon"},
@@ -149,7 +173,7 @@ func TestObserve(t *testing.T) {
 			// Law 5: the later start is not the answer.
 			name: "two entries of one process", tmpl: runtimeAgent,
 			part: part{Files: []string{runtime(idA, "NOW"), runtime(idB, "NOW.5")}},
-			want: Answer{Kind: Unknown}, reason: "2 conversations open",
+			want: Answer{Kind: Unknown, Open: []string{idA, idB}}, reason: "2 conversations open",
 		},
 		{
 			name: "an entry of an earlier process", tmpl: runtimeAgent,
