@@ -399,7 +399,7 @@ func (j *JSON) insert(n *node, left []string, body string) string {
 	outer := lineIndent(t, n.start)
 	unit := j.unit()
 	inner := outer + unit
-	lines := strings.Contains(t[n.start:n.end], "\n")
+	var lines bool
 	if len(n.items) > 0 {
 		last := n.items[len(n.items)-1].start
 		lines = strings.Contains(t[n.start:last], "\n")
