@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -386,13 +387,13 @@ func TestBadClients(t *testing.T) {
 	send(t, conn, fields{keyKind: kindHello, keyRequest: 1, helloVersion: Version})
 	ask := bytes.Repeat(fields{keyKind: kindEnviron, keyRequest: 7}.frame(), 1000)
 	var err error
-	for range 1000 {
+	for range 30 { // some 40 MB of answers
 		if _, err = conn.Write(ask); err != nil {
 			break
 		}
 	}
-	if err == nil {
-		t.Error("a client that never reads was not dropped")
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a client that never reads was not dropped: %v", err)
 	}
 	if _, err := good.Snapshot(context.Background()); err != nil {
 		t.Fatal(err)
