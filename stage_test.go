@@ -37,7 +37,12 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		return nil, err
 	}
 	home := filepath.Join(work, "home")
-	for _, d := range []string{home, filepath.Join(short, "run"), filepath.Join(short, "tmux")} {
+	dirs := []string{
+		home, filepath.Join(short, "run"), filepath.Join(short, "tmux"),
+		// Or the first fish of each home would read every manual page of the machine.
+		filepath.Join(home, ".local", "share", "fish", "generated_completions"),
+	}
+	for _, d := range dirs {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
