@@ -212,7 +212,7 @@ var rules = []rule{
 		return "phux-agent plugin remove " + shellQuote(e.ID) + ", then add this one"
 	}),
 	as(failed, "invalid-plugin", always[*invalidPluginError]("phux-agent integration lint FILE says more")),
-	as(failed, "exists", always[*takenError]("choose another directory: --dir DIR")),
+	as(failed, "file-exists", always[*takenError]("choose another directory: --dir DIR")),
 	as(failed, "invalid-template", always[*lintError]("docs/writing-an-integration.md has every key")),
 	as(failed, "configuration", always[*config.FileError]("correct the file; nothing was done")),
 

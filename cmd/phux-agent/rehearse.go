@@ -52,9 +52,9 @@ and where, or --prompt types it for you. Its conversation stays in its own store
 
 With --conversation nothing is started: does the template find that conversation?`,
 		Example: `  phux-agent integration test my-agent
-  phux-agent integration test my-agent --conversation 0b5c1f6e-5d0c-4f6e-9a55-3f1f1c9d1f10
+  phux-agent integration test my-agent --conversation "$ID"
   phux-agent integration test my-agent --real
-  phux-agent integration test my-agent --real --prompt 'say hello'`,
+  phux-agent integration test my-agent --real --prompt hello`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.rehearse(cmd, f, args[0]) },
 		Annotations: exits("0 everything was as the template says", "1 something was not, or it could not be played", "2 usage",
@@ -156,11 +156,18 @@ func (a *app) rehearse(cmd *cobra.Command, f rehearseFlags, id string) error {
 	if err != nil {
 		return fmt.Errorf("rehearse %q: %w", id, err)
 	}
-	return a.rehearsed(report)
+	with := "by a stand-in that believes the template; --real asks the program itself"
+	if f.real {
+		with = "by the real program"
+		if report.NativeID != "" {
+			with += fmt.Sprintf("; conversation %s stays in the agent's own store", report.NativeID)
+		}
+	}
+	return a.rehearsed(report, with)
 }
 
 // rehearsed prints what a rehearsal found.
-func (a *app) rehearsed(r *rehearsal.Report) error {
+func (a *app) rehearsed(r *rehearsal.Report, with string) error {
 	if a.json {
 		if err := writeDocument(a.stdout, struct {
 			SchemaVersion int `json:"schema_version"`
@@ -182,18 +189,10 @@ func (a *app) rehearsed(r *rehearsal.Report) error {
 		if err := t.Write(a.stdout, ""); err != nil {
 			return err
 		}
-		with := "by a stand-in that believes the template; --real asks the program itself"
-		if r.Real {
-			with = "by the real program"
-		}
-		switch {
-		case failed > 0:
+		if failed > 0 {
 			a.say("%s failed, %s", plural(failed, "step"), with)
-		default:
+		} else {
 			a.say("as the template says, %s", with)
-		}
-		if r.Real && r.NativeID != "" {
-			a.say("conversation %s stays in the agent's own store", r.NativeID)
 		}
 	}
 	if !r.Passed() {
@@ -220,7 +219,7 @@ func (a *app) findConversation(own plugin.Owner, id string) error {
 		}
 	}
 	r.Checks = append(r.Checks, c)
-	return a.rehearsed(r)
+	return a.rehearsed(r, "by a look into your own store; nothing was started")
 }
 
 // likelyStores are directories where an agent may keep its conversations: the template's root, and
