@@ -252,18 +252,20 @@ func (s Store) Export(a *Archive, path string) (Saved, error) {
 
 // Remember makes bytes own that are written where Export does not reach: to standard output.
 func (s Store) Remember(b []byte) error {
+	return s.rememberDigest(Digest(b))
+}
+
+func (s Store) rememberDigest(digest string) error {
 	dir := s.ownDir()
 	if err := s.makeDir(dir); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
 	text := fmt.Sprintf("{\"at\":%q}\n", s.now().Format(time.RFC3339))
-	if err := s.writer().Replace(filepath.Join(dir, ownName(b)), []byte(text)); err != nil {
+	if err := s.writer().Replace(filepath.Join(dir, strings.TrimPrefix(digest, digestHead)), []byte(text)); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
 	return nil
 }
-
-func ownName(b []byte) string { return strings.TrimPrefix(Digest(b), "sha256:") }
 
 func (s Store) ownDir() string {
 	if s.OwnDir != "" {
@@ -273,12 +275,10 @@ func (s Store) ownDir() string {
 }
 
 // Own reports whether this store wrote these exact bytes: it exported them, or they are a
-// generation that it still has.
+// generation that it still has, as it was written.
 func (s Store) Own(b []byte) bool {
-	own := s
-	own.Dir = s.ownDir()
-	if f, _, err := own.open(ownName(b)); err == nil {
-		_ = f.Close()
+	digest := Digest(b)
+	if s.exported(digest) {
 		return true
 	}
 	a, err := Decode(b)
@@ -294,7 +294,7 @@ func (s Store) Own(b []byte) bool {
 			continue
 		}
 		if there, err := s.read(sl.file(), MaxSize); err == nil && string(there) == string(b) {
-			return true
+			return s.edited(l, sl, a, digest) == ""
 		}
 	}
 	return false

@@ -242,17 +242,9 @@ func (s Store) readSmall(file string) ([]byte, error) { return s.read(file, maxS
 
 // entry reads one generation whole and says what it is.
 func (s Store) entry(l *listing, sl slot) Entry {
-	e := Entry{Generation: sl.n, Name: sl.name, Path: filepath.Join(s.Dir, sl.file())}
-	b, err := s.read(sl.file(), MaxSize)
-	if err == nil {
-		e.Digest, e.Size = Digest(b), int64(len(b))
-		e.Archive, err = Decode(b)
-	}
-	if err == nil && e.Archive.Generation != sl.n {
-		err = &FormatError{Reason: fmt.Sprintf("the file says that it is generation %d", e.Archive.Generation)}
-	}
-	if err != nil {
-		e.State, e.Reason, e.Err, e.Archive = Corrupt, err.Error(), err, nil
+	e := s.bytesOf(sl)
+	if e.Err != nil {
+		e.State, e.Reason = Corrupt, e.Err.Error()
 		return e
 	}
 	e.SavedAt = e.Archive.SavedAt
@@ -264,6 +256,9 @@ func (s Store) entry(l *listing, sl slot) Entry {
 	e.State = stateOf(e.Archive.Held, accepted)
 	if why != "" {
 		e.Reason += "; " + why
+	}
+	if why := s.edited(l, sl, e.Archive, e.Digest); why != "" {
+		e.State, e.Reason = Edited, why
 	}
 	e.Dismissed = l.dismissedIn(e.Archive)
 	return e
@@ -284,8 +279,8 @@ func (s Store) head(sl slot) (*Archive, error) {
 
 // history is what a save must know of the generations before it, of its own machine.
 type history struct {
-	newest   string  // digest of the newest file, whoever wrote it; empty where it cannot be read
-	broken   bool    // the newest file cannot be read as a generation
+	newest   string  // digest of the newest file as it was written; empty where that is not known
+	broken   bool    // the newest file cannot be read as a generation, or was edited
 	last     *Entry  // the newest that can be read
 	good     *Entry  // the newest good one
 	held     []Entry // held ones above good that say something of it, newest first
@@ -310,9 +305,14 @@ func (s Store) history(l *listing, now *Host) *history {
 		}
 		e := s.entry(l, sl)
 		if newest {
-			h.newest, h.broken = e.Digest, e.State == Corrupt
+			h.newest, h.broken = e.Digest, e.State == Corrupt || e.State == Edited
+			if h.broken && l.last.Generation == sl.n && l.last.Digest != "" {
+				h.newest = l.last.Digest // never what somebody made of it
+			} else if e.State == Edited {
+				h.newest = ""
+			}
 		}
-		if e.State == Corrupt || !sameMachine(now.Machine, e.Archive.Host.Machine) {
+		if e.State == Corrupt || e.State == Edited || !sameMachine(now.Machine, e.Archive.Host.Machine) {
 			continue
 		}
 		if h.last == nil {

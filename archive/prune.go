@@ -41,6 +41,9 @@ func (s Store) remove(n uint64, force bool) error {
 			return err
 		}
 		for _, sl := range found {
+			if err := s.keepWord(l, sl); err != nil {
+				return err
+			}
 			if err := s.writer().Remove(filepath.Join(s.Dir, sl.file())); err != nil {
 				return err
 			}
@@ -108,6 +111,9 @@ func (s Store) prune(l *listing, keep int, age time.Duration) (removed []Entry, 
 		}
 		if err == nil && !p.relied(s, l, head.Host.Instance, sl.n) {
 			continue
+		}
+		if err := s.keepWord(l, sl); err != nil {
+			return removed, err
 		}
 		if err := s.removeDecisions(l, sl.n); err != nil {
 			return removed, err

@@ -50,6 +50,9 @@ const (
 	HeldNone State = "held: empty"
 	HeldFew  State = "held: shrunk"
 	Corrupt  State = "corrupt"
+	// Edited: it can be read, and its bytes are not those that this store wrote. Best passes over
+	// it, no save carries anything of it on, and a restore that names it treats it as imported.
+	Edited State = "edited"
 )
 
 // Words of Held.State.
@@ -331,7 +334,7 @@ func (s Store) List() ([]Entry, error) {
 // Choice is the generation that a restore would use.
 type Choice struct {
 	Entry
-	Newer []Entry // held, corrupt or another machine's: above it, to be named aloud
+	Newer []Entry // held, edited, corrupt or another machine's: above it, to be named aloud
 	// Missing is the number of the newest generation that was written, where its file is gone
 	// and nobody removed it through us; else 0.
 	Missing uint64

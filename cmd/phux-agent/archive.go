@@ -27,7 +27,9 @@ func (a *app) archiveVerb() *cobra.Command {
 		Use: "list", Short: "List the generations, newest first, with their state",
 		Long: `List the generations, newest first, with their state. Restore picks the newest good
 one. A held one looks like a loss (no conversation where the last good one had
-some, or most of them gone at once); save --accept keeps such a workspace.`,
+some, or most of them gone at once); save --accept keeps such a workspace. An
+edited one has not the bytes that were written: restore takes it only with
+--generation and --import.`,
 		Example: "  phux-agent archive list\n  phux-agent -L work archive list --json",
 		Args:    cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return a.archiveList(cmd) },
 		Annotations: exits("0 listed", "1 the history cannot be read", "2 usage", "5 no host"),
@@ -38,6 +40,9 @@ some, or most of them gone at once); save --accept keeps such a workspace.`,
 		Annotations: exits("0 shown", "1 there is none, or it cannot be read", "2 usage", "5 no host"),
 	}, &cobra.Command{
 		Use: "verify [FILE…]", Short: "Check archives, or the whole history, byte for byte",
+		Long: `Check archives, or the whole history, byte for byte. Of the history each
+generation is compared with what was written: the last save knows the newest one,
+and each generation the one before it.`,
 		Example: "  phux-agent archive verify\n  phux-agent archive verify workspace.json",
 		Args:    cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) error { return a.archiveVerify(cmd, args) },
 		Annotations: exits("0 all are sound", "1 none is", "2 usage", "3 some are not", "5 no host"),
@@ -178,6 +183,9 @@ func (a *app) archiveShow(cmd *cobra.Command, args []string) error {
 	}
 	a.say("generation %d, saved %s on %s, %s", e.Generation, ago(e.SavedAt, time.Now()), e.Archive.Host.Server, string(e.State))
 	a.say("  %s", e.Path)
+	if e.Reason != "" {
+		a.say("  %s", e.Reason)
+	}
 	for _, s := range e.Archive.Sessions {
 		fmt.Fprintln(a.stdout)
 		if s.Pending != nil {
@@ -249,11 +257,11 @@ func (a *app) archiveVerify(cmd *cobra.Command, files []string) error {
 			return err
 		}
 		for _, e := range entries {
-			v := verdict{Path: e.Path, Sound: e.Err == nil && e.State != archive.Corrupt, Own: true}
+			v := verdict{Path: e.Path, Sound: e.Err == nil && e.State != archive.Corrupt && e.State != archive.Edited, Own: e.Err == nil && e.State != archive.Edited}
 			if e.Err != nil {
 				v.Error = e.Err.Error()
 			} else if !v.Sound {
-				v.Error = e.Reason
+				v.Error = editedWords(e)
 			}
 			out = append(out, v)
 		}

@@ -41,7 +41,7 @@ keeps the record, and tries again on Enter; where trust or ownership stands in
 the way, its session is not created.
 
 An archive that this machine did not write is imported: --import is the consent,
-and it runs with default profiles only.`,
+and it runs with default profiles only. So is a generation that was edited since.`,
 		Example: `  phux-agent restore --plan
   phux-agent restore
   phux-agent restore --only api --only web
@@ -185,7 +185,10 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 	if c.Err != nil {
 		return restore.Source{}, chosen{}, fmt.Errorf("read generation %d (%s): %w", c.Generation, c.Path, c.Err)
 	}
-	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: true}
+	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: c.State != archive.Edited}
+	if !src.Own {
+		a.warn("generation %d is %s: it is treated as imported", c.Generation, editedWords(c.Entry))
+	}
 	if !cmd.Flags().Changed("generation") && !cmd.Flags().Changed("name") {
 		src.Archive, c.left = without(c.Archive, c.Dismissed, f.only)
 	}
@@ -211,6 +214,9 @@ func without(ar *archive.Archive, dismissed, only []string) (*archive.Archive, [
 	return &out, left
 }
 
+// editedWords say what is wrong with an edited generation.
+func editedWords(e archive.Entry) string { return string(e.State) + ": " + e.Reason }
+
 // warnNewer names aloud what is above the generation that is used.
 func (a *app) warnNewer(c chosen) {
 	for _, n := range c.newer {
@@ -222,6 +228,9 @@ func (a *app) warnNewer(c chosen) {
 			why += ": " + n.Err.Error()
 		}
 		a.warn("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, time.Now()), why)
+		if n.State == archive.Edited {
+			a.warn("  to restore it all the same: phux-agent %srestore --generation %d --import", a.serverFlags(), n.Generation)
+		}
 	}
 	if c.missing > 0 {
 		a.warn("generation %d was written, and its file is gone", c.missing)
