@@ -327,7 +327,7 @@ func Enter() (*Seat, error) {
 	unix.CloseOnExec(gateFD)
 	var st unix.Stat_t
 	if err := unix.Fstat(gateFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return nil, fmt.Errorf("operation %q: no gate on descriptor %d", "pane-exec", gateFD)
+		return nil, fmt.Errorf("pane-exec: no gate on descriptor %d", gateFD)
 	}
 	s := &Seat{gate: os.NewFile(gateFD, "gate")}
 	f, err := readFrame(s.gate, maxGate)
@@ -335,11 +335,11 @@ func Enter() (*Seat, error) {
 		return nil, fmt.Errorf("%w: %w", ErrLeft, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "pane-exec", err)
+		return nil, fmt.Errorf("pane-exec: %w", err)
 	}
 	r := reading{fields: f}
 	if r.number(keyKind) != gatePayload {
-		return nil, fmt.Errorf("operation %q: %w: no payload", "pane-exec", ErrFrame)
+		return nil, fmt.Errorf("pane-exec: %w: no payload", ErrFrame)
 	}
 	s.nonce, s.after = r.text(gateNonce), r.flag(gateAfter)
 	if m := r.sub(gateStart); m != nil {
@@ -348,16 +348,16 @@ func Enter() (*Seat, error) {
 			err = start.Check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("operation %q: %w", "pane-exec", err)
+			return nil, fmt.Errorf("pane-exec: %w", err)
 		}
 		s.start = &start
 	}
 	record, list := r.data(gateRecord), r.maps(gateMeta)
 	if r.err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "pane-exec", r.err)
+		return nil, fmt.Errorf("pane-exec: %w", r.err)
 	}
 	if s.meta, err = readMeta(record, list); err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "pane-exec", err)
+		return nil, fmt.Errorf("pane-exec: %w", err)
 	}
 	if err := s.say(fields{keyKind: gateHere}); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLeft, err)

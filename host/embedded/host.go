@@ -66,7 +66,7 @@ func failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("operation %q: %w", op, err)
+	return fmt.Errorf("%s: %w", op, err)
 }
 
 // Dial connects to the server, or is host.ErrNoServer.

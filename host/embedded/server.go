@@ -78,11 +78,11 @@ var errClosing = fmt.Errorf("%w: the server is about to end", host.ErrNoServer)
 func NewServer(opt ServerOptions) (*Server, error) {
 	for _, path := range []string{opt.Socket, opt.Self} {
 		if !filepath.IsAbs(path) {
-			return nil, fmt.Errorf("operation %q: %q is not an absolute path", "server", path)
+			return nil, fmt.Errorf("server: %q is not an absolute path", path)
 		}
 	}
 	if err := CheckName(opt.Name); err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "server", err)
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	if opt.Idle <= 0 {
 		opt.Idle = DefaultIdle
@@ -107,7 +107,7 @@ func NewServer(opt ServerOptions) (*Server, error) {
 	}
 	boot, err := proc.BootID()
 	if err != nil && !errors.Is(err, proc.ErrUnsupported) {
-		return nil, fmt.Errorf("operation %q: %w", "server", err)
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	s.inst = host.Instance{Kind: Kind, Socket: opt.Socket, PID: os.Getpid(), Start: newNonce(), Boot: boot}
 	return s, nil
@@ -147,7 +147,7 @@ func (s *Server) Shutdown() { s.halt() }
 func (s *Server) Serve(ctx context.Context) error {
 	sock, err := listen(s.opt.Socket)
 	if err != nil {
-		return fmt.Errorf("operation %q: %w", "server", err)
+		return fmt.Errorf("server: %w", err)
 	}
 	defer sock.close()
 

@@ -35,7 +35,7 @@ var ErrBuild = errors.New("tmux made something else than was asked for")
 func (h *Host) Create(ctx context.Context, c host.CreateSession) (*host.Created, error) {
 	out, err := h.create(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("operation %q: session %q: %w", "create", c.Name, err)
+		return nil, fmt.Errorf("create session %q: %w", c.Name, err)
 	}
 	return out, nil
 }

@@ -46,7 +46,7 @@ func Enter(args []string, environ []string) (*Seat, error) {
 	}
 	b, err := parseBirth(args)
 	if err != nil {
-		return nil, fmt.Errorf("operation %q: %w", verb, err)
+		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
 	s := &Seat{birth: b, meta: b.meta, environ: environ, gate: -1, fifo: -1}
 	if b.after {
@@ -59,7 +59,7 @@ func Enter(args []string, environ []string) (*Seat, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return s, s.respawned()
 	case err != nil:
-		return nil, fmt.Errorf("operation %q: %w", verb, err)
+		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
 	s.start, s.batch = &p.start, p.batch
 	if err := s.arrive(); err != nil {
@@ -291,7 +291,7 @@ func (s *Seat) defaultCommand() {
 // it was not committed: such panes have no process of ours that would leave by itself.
 func reap(args []string, environ []string) error {
 	if len(args) != 5 || (args[1] != "-L" && args[1] != "-S") || !filepath.IsAbs(args[0]) || !filepath.IsAbs(args[4]) {
-		return fmt.Errorf("operation %q: %w", verb, errToken)
+		return fmt.Errorf("%s: %w", verb, errToken)
 	}
 	t := tool{binary: args[0], server: args[1:3], env: environ}
 	gate, err := unix.Open(args[4]+"/"+gateFile, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)

@@ -13,7 +13,7 @@ import (
 func (h *Host) Spawn(ctx context.Context, s host.Spawn) (*host.Started, error) {
 	out, err := h.spawn(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "spawn", err)
+		return nil, fmt.Errorf("spawn: %w", err)
 	}
 	return out, nil
 }

@@ -125,7 +125,7 @@ func (h *Host) Kill(ctx context.Context, t host.Terminal) error {
 		return nil // it was the last pane
 	}
 	if err != nil {
-		return fmt.Errorf("operation %q: %s: %w", "kill", t.ID, err)
+		return fmt.Errorf("kill: %s: %w", t.ID, err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ var ErrHidden = errors.New("an option of the server hides the pane's own")
 // Swap replaces one metadata value if it is still old; the comparison is the server's.
 func (h *Host) Swap(ctx context.Context, t host.Terminal, k metadata.Key, old, new []byte) error {
 	if err := h.swap(ctx, t, k, old, new); err != nil {
-		return fmt.Errorf("operation %q: %s: %w", "swap", t.ID, err)
+		return fmt.Errorf("swap: %s: %w", t.ID, err)
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func (h *Host) swapSeen(ctx context.Context, t host.Terminal, at int, raw lastRa
 // the terminal held are given up.
 func (h *Host) Bind(ctx context.Context, t host.Terminal, pid int, start uint64, meta map[metadata.Key][]byte) error {
 	if err := h.bind(ctx, t, pid, start, meta); err != nil {
-		return fmt.Errorf("operation %q: %s: %w", "bind", t.ID, err)
+		return fmt.Errorf("bind: %s: %w", t.ID, err)
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (h *Host) LastWords(ctx context.Context, t host.Terminal, max int) (string,
 	l.add("capture-pane", "-p", "-t", t.ID, "-S", "-1000")
 	out, err := h.guarded(ctx, t, l)
 	if err != nil {
-		return "", fmt.Errorf("operation %q: %s: %w", "last words", t.ID, err)
+		return "", fmt.Errorf("last words: %s: %w", t.ID, err)
 	}
 	return tail(string(out), max), nil
 }
@@ -341,7 +341,7 @@ func (h *Host) Focus(ctx context.Context, t host.Terminal) error {
 	l.add("list-clients", "-F", m+"<#{client_activity} #{client_control_mode} #{client_name}"+m+">")
 	out, err := h.guarded(ctx, t, l)
 	if err != nil {
-		return fmt.Errorf("operation %q: %s: %w", "focus", t.ID, err)
+		return fmt.Errorf("focus: %s: %w", t.ID, err)
 	}
 	var latest int64 = -1
 	client := ""
@@ -361,7 +361,7 @@ func (h *Host) Focus(ctx context.Context, t host.Terminal) error {
 	var show list
 	show.add("switch-client", "-c", client, "-t", t.ID)
 	if _, err := h.guarded(ctx, t, show); err != nil {
-		return fmt.Errorf("operation %q: %s: %w", "focus", t.ID, err)
+		return fmt.Errorf("focus: %s: %w", t.ID, err)
 	}
 	return nil
 }
@@ -380,7 +380,7 @@ type Here struct {
 func (h *Host) Caller(ctx context.Context) (Here, error) {
 	here, err := h.caller(ctx)
 	if err != nil {
-		return Here{}, fmt.Errorf("operation %q: %w", "caller", err)
+		return Here{}, fmt.Errorf("caller: %w", err)
 	}
 	return here, nil
 }
@@ -436,7 +436,7 @@ func ancestor(pid int) bool {
 func (h *Host) Environ(ctx context.Context) ([]string, error) {
 	out, err := h.tool.run(ctx, "", "show-environment", "-g", "-s")
 	if err != nil {
-		return nil, fmt.Errorf("operation %q: %w", "environment", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
 	return parseEnviron(string(out)), nil
 }
