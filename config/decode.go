@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/nearest"
 	"github.com/phux-agent/phux-agent/metadata"
 )
 
@@ -192,7 +193,7 @@ func (s source) check(keys []toml.Key, known map[string][]string) error {
 				part = "*"
 			default:
 				help := "the keys here are: " + strings.Join(names, ", ")
-				if near := nearest(part, names); near != "" {
+				if near := nearest.Word(part, names); near != "" {
 					help = fmt.Sprintf("did you mean %q?", near)
 				}
 				return s.fail(key[:i+1], help, "unknown key %q", key[:i+1].String())
@@ -358,37 +359,3 @@ func (s source) profiles(from map[string]map[string]profileForm, c *Config) erro
 }
 
 func sorted(names []string) []string { slices.Sort(names); return names }
-
-// nearest returns the name that a slip of the pen most likely meant, or "".
-func nearest(s string, names []string) string {
-	best, at := "", 3
-	for _, n := range names {
-		if d := distance(strings.ToLower(s), n); d < at && d < len(n) {
-			best, at = n, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's, over bytes; inputs longer than any key are far.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			prev, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, prev+cost)
-		}
-	}
-	return row[len(b)]
-}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/phux-agent/phux-agent/internal/nearest"
 )
 
 // vocabulary is every key that a template may hold, ours and phux's, by table. A table that is
@@ -46,7 +48,7 @@ func (r *reader) unknown(path, name string, m map[string]any) {
 		if name != "" {
 			text += " in [" + name + "]"
 		}
-		if near := nearest(key, known); near != "" {
+		if near := nearest.Word(key, known); near != "" {
 			text += "; did you mean " + near + "?"
 		} else if home := homeOf(key, name); home != "" {
 			text += "; it belongs in [" + home + "]"
@@ -69,43 +71,6 @@ func homeOf(key, not string) string {
 		return ""
 	}
 	return homes[0]
-}
-
-// nearest returns the closest known word within two edits (one, for short words).
-func nearest(word string, known []string) string {
-	best, least := "", 3
-	if len(word) < 5 {
-		least = 2
-	}
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is the number of insertions, deletions and substitutions; words over 64 bytes are far.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 func sortedKeys(m map[string]any) []string {
