@@ -141,7 +141,7 @@ func TestBuiltinNeverTheLatest(t *testing.T) {
 		if _, err := tmpl.Build(Request{Extra: []string{s.ResumeArgs[0]}}); err == nil {
 			t.Errorf("%s lets %s through", id, s.ResumeArgs[0])
 		}
-		if id != "codex" && id != "amp" && id != "goose" && id != "droid" { // whose words for it are others
+		if id != "codex" && id != "amp" && id != "goose" && id != "droid" && id != "cline" { // whose words for it are others
 			if _, err := tmpl.Build(Request{Extra: []string{"--continue"}}); err == nil && id != "gemini-cli" {
 				t.Errorf("%s lets --continue through", id)
 			}
