@@ -28,7 +28,7 @@ type Request struct {
 	Claims   owner.Claims
 	Now      func() time.Time
 	Machine  string // fingerprint
-	// Info of the host, where the caller has asked already; nil asks again.
+	// Info of the host, where the caller has asked already; nil asks with the look.
 	Info *host.Info
 	// Getenv is the caller's environment, in which a conversation is looked for whose process
 	// is gone, and only where its store is provably the same. Nil means the process's own.
@@ -117,11 +117,12 @@ func look(ctx context.Context, r Request) (*view, error) {
 		r.Getenv = os.LookupEnv
 	}
 	for n := 1; ; n++ {
-		w, err := r.Host.Snapshot(ctx)
+		w, info, err := r.see(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("look at the workspace: %w", err)
 		}
 		l := newView(r, w)
+		l.info = info
 		if l.proofs == nil {
 			l.proofs = newMachine()
 		}
@@ -141,4 +142,15 @@ func look(ctx context.Context, r Request) (*view, error) {
 		}
 		return l, nil
 	}
+}
+
+// see is the snapshot with the host's Info: the caller's, or that of the very look where both are
+// one question. Else it is nil, and asked for where it is wanted.
+func (r *Request) see(ctx context.Context) (*host.Workspace, *host.Info, error) {
+	if _, one := r.Host.(host.Looker); !one || r.Info != nil {
+		w, err := r.Host.Snapshot(ctx)
+		return w, r.Info, err
+	}
+	i, w, err := host.Look(ctx, r.Host)
+	return w, &i, err
 }

@@ -1,6 +1,9 @@
 package host
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Namer is what a host offers whose session names are narrower than the ones that other hosts,
 // or other versions of it, can hold.
@@ -17,4 +20,35 @@ type Namer interface {
 type Environer interface {
 	// Environ returns KEY=VALUE pairs, or ErrNoServer.
 	Environ(ctx context.Context) ([]string, error)
+}
+
+// Looker is what a host offers whose Info and Snapshot cost one question each, and less
+// together.
+type Looker interface {
+	// ServerName is Info.Server, which is known before the server is asked.
+	ServerName() string
+	// Look is Info and Snapshot of one life of the server, or ErrNoServer, or ErrChanged.
+	Look(ctx context.Context) (Info, *Workspace, error)
+}
+
+// Look asks a host for Info and Snapshot of one life of its server: in one question of a Looker.
+// Errors are those of Snapshot.
+func Look(ctx context.Context, h Host) (Info, *Workspace, error) {
+	if l, ok := h.(Looker); ok {
+		return l.Look(ctx)
+	}
+	w, err := h.Snapshot(ctx)
+	if err != nil {
+		return Info{}, nil, err
+	}
+	i, err := h.Info(ctx)
+	switch {
+	case err != nil:
+		return Info{}, nil, err
+	case !i.Running:
+		return Info{}, nil, ErrNoServer
+	case i.Instance != w.Instance:
+		return Info{}, nil, fmt.Errorf("%w: its server is another one now", ErrChanged)
+	}
+	return i, w, nil
 }

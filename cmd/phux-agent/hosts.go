@@ -24,9 +24,11 @@ import (
 // hosted is the host of this run with what a probe found.
 type hosted struct {
 	host.Host
-	info host.Info
+	info host.Info // only the Server of one that lookable has not probed
 	// caller asks which pane we run in: host.ErrNoTerminal where in none of this server's.
 	caller func(context.Context) (here, error)
+	// standsIn: nobody chose this host, but the one that would be chosen is not installed.
+	standsIn bool
 }
 
 // here is the pane that we run in, and its session.
@@ -46,6 +48,44 @@ func (h *hosted) sessionName(want string) string {
 // host opens and probes the host: --host, else the one whose pane we are in, else the configured
 // one, else tmux where it is installed, else our own.
 func (a *app) host(ctx context.Context) (*hosted, error) {
+	h, err := a.openHost()
+	if err != nil {
+		return nil, err
+	}
+	return h, h.probe(ctx)
+}
+
+// lookable is host for a verb that looks at the whole workspace: where the look says who the host
+// is, it is not asked before.
+func (a *app) lookable(ctx context.Context) (*hosted, error) {
+	h, err := a.openHost()
+	if err != nil {
+		return nil, err
+	}
+	if l, ok := h.Host.(host.Looker); ok {
+		h.info.Server = l.ServerName()
+		return h, nil
+	}
+	if err := h.probe(ctx); err != nil {
+		return nil, err
+	}
+	if !h.info.Running {
+		return nil, host.ErrNoServer
+	}
+	return h, nil
+}
+
+// probe asks the host who it is.
+func (h *hosted) probe(ctx context.Context) (err error) {
+	if h.info, err = h.Info(ctx); h.standsIn && !h.info.Running {
+		// Said once: with the first thing that is made there.
+		h.info.Warnings = append(h.info.Warnings, `tmux is not installed: the embedded host stands in (host = "embedded" in the configuration chooses it)`)
+	}
+	return err
+}
+
+// openHost opens the host that is meant, and asks it nothing.
+func (a *app) openHost() (*hosted, error) {
 	kind, chosen, err := a.chooseHost()
 	if err != nil {
 		return nil, err
@@ -67,11 +107,8 @@ func (a *app) host(ctx context.Context) (*hosted, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.info, err = out.Info(ctx); fallback && !out.info.Running {
-		// Said once: with the first thing that is made there.
-		out.info.Warnings = append(out.info.Warnings, `tmux is not installed: the embedded host stands in (host = "embedded" in the configuration chooses it)`)
-	}
-	return out, err
+	out.standsIn = fallback
+	return out, nil
 }
 
 func (a *app) tmuxHost() (*hosted, error) {

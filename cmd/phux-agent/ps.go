@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/capture"
-	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/metadata"
 )
@@ -51,12 +50,9 @@ type psPane struct {
 
 func (a *app) ps(cmd *cobra.Command, all bool) error {
 	ctx := cmd.Context()
-	h, err := a.host(ctx)
+	h, err := a.lookable(ctx)
 	if err != nil {
-		return err
-	}
-	if !h.info.Running {
-		return fmt.Errorf("list panes: %w", host.ErrNoServer)
+		return noServer("list panes", err)
 	}
 	req, err := a.captureRequest(h)
 	if err != nil {
@@ -64,7 +60,7 @@ func (a *app) ps(cmd *cobra.Command, all bool) error {
 	}
 	_, panes, err := capture.Look(ctx, req)
 	if err != nil {
-		return err
+		return noServer("list panes", err)
 	}
 	if a.json {
 		doc := struct {

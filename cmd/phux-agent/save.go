@@ -158,17 +158,14 @@ type saveDone struct {
 	bytes   []byte // of "-"
 }
 
-// openSaver prepares a save. h is the host where it was opened already; one whose server did
-// not run then is probed again.
+// openSaver prepares a save. h is the host where it was probed already; one whose server did
+// not run then is asked again.
 func (a *app) openSaver(ctx context.Context, h *hosted) (*saver, error) {
 	if h == nil || !h.info.Running {
 		var err error
-		if h, err = a.host(ctx); err != nil {
-			return nil, err
+		if h, err = a.lookable(ctx); err != nil {
+			return nil, noServer("save", err)
 		}
-	}
-	if !h.info.Running {
-		return nil, fmt.Errorf("save: %w", host.ErrNoServer)
 	}
 	req, err := a.captureRequest(h)
 	if err != nil {
@@ -188,10 +185,22 @@ func (a *app) captureRequest(h *hosted) (capture.Request, error) {
 		return capture.Request{}, err
 	}
 	claims, err := a.claims()
-	return capture.Request{
+	r := capture.Request{
 		Host: h.Host, Registry: reg, Claims: claims, Now: time.Now, Machine: machine(),
-		Info: &h.info, Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave,
-	}, err
+		Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave,
+	}
+	if h.info.Kind != "" {
+		r.Info = &h.info
+	}
+	return r, err
+}
+
+// noServer says that no server runs as a verb says it that finds out before it looks.
+func noServer(what string, err error) error {
+	if errors.Is(err, host.ErrNoServer) {
+		return fmt.Errorf("%s: %w", what, host.ErrNoServer)
+	}
+	return err
 }
 
 // retries bounds how often a save starts again because someone saved meanwhile.
@@ -219,7 +228,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 	}
 	ar, panes, err := capture.Capture(ctx, s.req)
 	if err != nil {
-		return nil, err
+		return nil, noServer("save", err)
 	}
 	d := &saveDone{archive: ar, panes: panes}
 	switch o.out {

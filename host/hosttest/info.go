@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
 )
@@ -22,6 +24,9 @@ var infoTests = []test{
 		}
 		if _, err := r.Host.Snapshot(r.ctx); !errors.Is(err, host.ErrNoServer) {
 			r.t.Errorf("snapshot: %v", err)
+		}
+		if _, _, err := host.Look(r.ctx, r.Host); !errors.Is(err, host.ErrNoServer) {
+			r.t.Errorf("look: %v", err)
 		}
 		if _, err := r.Host.Spawn(r.ctx, host.Spawn{Session: "work", Pane: r.stay("a")}); !errors.Is(err, host.ErrNoServer) && !errors.Is(err, host.ErrNoSession) {
 			r.t.Errorf("spawn: %v", err)
@@ -56,6 +61,19 @@ var infoTests = []test{
 		}
 		if got := r.snapshot().Instance; got != info.Instance {
 			r.t.Errorf("snapshot of %+v, server is %+v", got, info.Instance)
+		}
+		if l, ok := r.Host.(host.Looker); ok && l.ServerName() != info.Server {
+			r.t.Errorf("the name of the server is %q, and %q before it is asked", info.Server, l.ServerName())
+		}
+		seen, w, err := host.Look(r.ctx, r.Host)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if d := cmp.Diff(info, seen); d != "" {
+			r.t.Errorf("a look says of the host (-info +look):\n%s", d)
+		}
+		if w.Instance != info.Instance || len(w.Sessions) != 1 || w.Sessions[0].Name != "work" {
+			r.t.Errorf("a look sees %+v", w)
 		}
 		if other, err := r.second().Info(r.ctx); err != nil || other.Instance != info.Instance {
 			r.t.Errorf("the second client sees %+v, %v", other, err)

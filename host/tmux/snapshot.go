@@ -42,13 +42,58 @@ func (h *Host) Snapshot(ctx context.Context) (*host.Workspace, error) {
 	return w, nil
 }
 
+// Look is Info and Snapshot in one run of tmux.
+func (h *Host) Look(ctx context.Context) (host.Info, *host.Workspace, error) {
+	var p probed
+	var perr error
+	rows, err := h.listAfter(ctx, probeWords, func(out []byte, m string) { p, perr = parseProbe(out, m) }, "-a")
+	if errors.Is(err, host.ErrNoServer) {
+		return host.Info{}, nil, fmt.Errorf("operation %q: %w", "look", err)
+	}
+	if err == nil && perr == nil && len(rows) > 0 {
+		if w := h.workspace(rows); w.Instance == p.instance {
+			h.remember(rows)
+			return h.about(p), w, nil
+		}
+	}
+	// A server without a session, and whatever else is not plain, is asked one by one.
+	w, err := h.Snapshot(ctx)
+	if err != nil {
+		return host.Info{}, nil, err
+	}
+	i, err := h.Info(ctx)
+	switch {
+	case err != nil:
+		return host.Info{}, nil, err
+	case !i.Running:
+		return host.Info{}, nil, fmt.Errorf("operation %q: %w", "look", host.ErrNoServer)
+	case i.Instance.PID != w.Instance.PID || i.Instance.Start != w.Instance.Start:
+		return host.Info{}, nil, fmt.Errorf("operation %q: %w: its server is another one now", "look", host.ErrChanged)
+	}
+	return i, w, nil
+}
+
 // list runs one list-panes. A tmux that escapes what it prints is asked again, in a form that
 // survives it, where something was escaped; and in that form at once from then on.
 func (h *Host) list(ctx context.Context, words ...string) ([]row, error) {
+	return h.listAfter(ctx, nil, nil, words...)
+}
+
+// listAfter is list behind another command of the same run: first returns that command, and
+// heard gets all that was printed, each time anew. Both have the mark of the run; both may be nil.
+func (h *Host) listAfter(ctx context.Context, first func(m string) []string, heard func(out []byte, m string), words ...string) ([]row, error) {
 	exact, woken := h.seenVersion().escapesOutput(), false
 	for {
 		m := newMark()
-		out, err := h.tool.run(ctx, "", append(append([]string{"list-panes"}, words...), "-F", rowFormat(m, exact))...)
+		var run []string
+		if first != nil {
+			run = append(first(m), then)
+		}
+		run = append(append(append(run, "list-panes"), words...), "-F", rowFormat(m, exact))
+		out, err := h.tool.run(ctx, "", run...)
+		if heard != nil {
+			heard(out, m)
+		}
 		if e := (*CommandError)(nil); errors.As(err, &e) && e.Stderr == "no current target" && words[0] == "-a" {
 			return nil, nil // a server without a session
 		}

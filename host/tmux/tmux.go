@@ -52,6 +52,7 @@ var (
 	_ host.Binder    = (*Host)(nil)
 	_ host.Namer     = (*Host)(nil)
 	_ host.Environer = (*Host)(nil)
+	_ host.Looker    = (*Host)(nil)
 )
 
 // New resolves which server is meant, as tmux does: -S, -L, $TMUX, then "default" in
@@ -139,6 +140,10 @@ func probeFormat(m string) string {
 	return m + "{" + strings.Join([]string{"#{version}", "#{pid}", "#{start_time}", "#{window-size}", "#{destroy-unattached}", "#{base-index}", "#{socket_path}"}, m) + m + "}"
 }
 
+func probeWords(m string) []string {
+	return []string{"display-message", "-p", "-t", nowhere(m), probeFormat(m)}
+}
+
 func nowhere(m string) string { return "=" + m + ":" }
 
 func parseProbe(out []byte, m string) (probed, error) {
@@ -168,8 +173,7 @@ func instance(socket string, pid int, start string) host.Instance {
 // probe asks the server who it is and which sessions it holds.
 func (h *Host) probe(ctx context.Context) (probed, error) {
 	m := newMark()
-	out, err := h.tool.run(ctx, "", "display-message", "-p", "-t", nowhere(m), probeFormat(m), then,
-		"list-sessions", "-F", m+"<#{session_id} #{session_name}"+m+">")
+	out, err := h.tool.run(ctx, "", append(probeWords(m), then, "list-sessions", "-F", m+"<#{session_id} #{session_name}"+m+">")...)
 	p, perr := parseProbe(out, m)
 	if err != nil && (perr != nil || errors.Is(err, host.ErrNoServer)) {
 		return probed{}, err
@@ -237,18 +241,27 @@ func (h *Host) clientVersion(ctx context.Context) string {
 
 // Info probes the server.
 func (h *Host) Info(ctx context.Context) (host.Info, error) {
-	i := host.Info{Kind: Kind, Server: h.server, Attach: h.attach()}
 	p, err := h.probe(ctx)
 	switch {
 	case errors.Is(err, host.ErrNoServer):
-		i.Version = h.clientVersion(ctx)
+		i := host.Info{Kind: Kind, Server: h.server, Attach: h.attach(), Version: h.clientVersion(ctx)}
 		i.AtomicRecord = parseVersion(i.Version).supported()
 		return i, nil
 	case err != nil:
 		return host.Info{}, fmt.Errorf("operation %q: %w", "info", err)
 	}
-	i.Running, i.Version, i.Instance = true, p.text, p.instance
-	i.AtomicRecord = p.version.supported()
+	return h.about(p), nil
+}
+
+// ServerName is Info.Server.
+func (h *Host) ServerName() string { return h.server }
+
+// about is the Info of a server that answered.
+func (h *Host) about(p probed) host.Info {
+	i := host.Info{
+		Kind: Kind, Server: h.server, Attach: h.attach(),
+		Running: true, Version: p.text, Instance: p.instance, AtomicRecord: p.version.supported(),
+	}
 	if !p.version.supported() {
 		i.Warnings = append(i.Warnings, "tmux "+p.text+" is older than 3.2a: sessions cannot be made on it")
 	}
@@ -258,7 +271,7 @@ func (h *Host) Info(ctx context.Context) (host.Info, error) {
 	if p.unattached {
 		i.Warnings = append(i.Warnings, "destroy-unattached is on: sessions that nobody is attached to are destroyed")
 	}
-	return i, nil
+	return i
 }
 
 func (h *Host) attach() string {
