@@ -103,6 +103,12 @@ func TestStates(t *testing.T) {
 			want{Ended, Unknown, idA, false, "ended"},
 		},
 		{
+			"ended, and never proven",
+			spec{integration: "late", mode: host.Shell, facts: func(f *metadata.LaunchFacts) { f.Ended = true }},
+			nil,
+			want{Ended, "", "", false, "never proven"},
+		},
+		{
 			"exited", agent(idA), func(r *rig, p host.Terminal) { must(r.t, r.host.Exit(p, host.Exit{Status: 42})) },
 			want{Exited, Unknown, idA, true, "status 42"},
 		},

@@ -109,6 +109,8 @@ func (l *view) restorable(p *pane) (bool, string) {
 		return false, fmt.Sprintf("its record is left out: %v", p.Err)
 	case p.superseded != "":
 		return false, p.superseded
+	case p.State == Ended && p.Record == nil && len(p.Facts.Previous) == 0:
+		return false, "its agent ended, and which conversation it had was never proven; it comes back as a shell"
 	case p.State == Ended:
 		return false, "its agent ended; it comes back as a shell"
 	case p.State == Replaced:

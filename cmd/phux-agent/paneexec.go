@@ -86,18 +86,23 @@ func (a *app) revive(ctx context.Context, seat launch.Seat) (host.Start, error) 
 	meta := seat.Meta()
 	h, err := a.host(ctx)
 	var self owner.Place
+	var here host.Terminal
 	e := restore.Env{Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
 	if err == nil {
 		e.Host = h.Host
 		self = owner.Place{Host: h.info.Server, Terminal: a.paneID(h)}
 		if s, err := findPane(ctx, h.Host, self.Terminal); err == nil && s.Pane.Nonce == seat.Nonce() {
-			meta = s.Pane.Meta
+			meta, here = s.Pane.Meta, s.Pane.Terminal
 		}
 	}
 	shell := host.Start{Mode: host.Shell}
 	raw := meta[metadata.KeyAgentSession]
 	if len(raw) == 0 {
-		return shell, nil // forgotten, or never one
+		// Forgotten, or never one. What stands here from now on is a shell, and no agent.
+		if here.ID != "" {
+			_ = sayEnded(ctx, h, here, meta[metadata.KeyAgentLaunch]) // it only describes
+		}
+		return shell, nil
 	}
 	rec, err := metadata.DecodeAgentSession(raw)
 	if err != nil {
@@ -118,4 +123,18 @@ func (a *app) revive(ctx context.Context, seat launch.Seat) (host.Start, error) 
 	}
 	start, _, err := restore.One(ctx, e, rec, facts, self)
 	return start, err
+}
+
+// sayEnded notes on a pane that its agent is over.
+func sayEnded(ctx context.Context, h *hosted, t host.Terminal, old []byte) error {
+	facts, err := metadata.DecodeLaunchFacts(old)
+	if err != nil || facts.Ended {
+		return err
+	}
+	facts.Ended = true
+	b, err := facts.Encode()
+	if err != nil {
+		return err
+	}
+	return h.Swap(ctx, t, metadata.KeyAgentLaunch, old, b)
 }
