@@ -72,7 +72,7 @@ func (a *app) adopt(ctx context.Context, pane, integration, id string) error {
 		Restorable: got.Restorable, Reason: got.Reason, NotPreserved: []string{},
 	}
 	if a.json {
-		if err := a.launched(h, integration, res); err != nil {
+		if err := a.launched(h, integration, stayed{}, res); err != nil {
 			return err
 		}
 	} else {

@@ -13,15 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/launch"
 	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/restore"
 )
 
 type launchFlags struct {
 	session, target, cwd, profile, resume string
 	newWindow, splitH, splitV, here       bool
-	print                                 bool
+	print, wait                           bool
 }
 
 func (a *app) launchVerb() *cobra.Command {
@@ -41,7 +43,10 @@ A new conversation is never an old one: where the conversation exists, or runs
 already, launch refuses, and --resume ID is the way. EXTRA arguments are handed
 to the agent this once; for arguments that a restore brings back, use a profile
 of the configuration. Afterwards the workspace is saved, unless the
-configuration says save_after_launch = false.`,
+configuration says save_after_launch = false.
+
+The pane is looked at once more at the end: an agent that is gone by then is said
+to be, with its last words. --wait watches it first, as a restore does.`,
 		Example: `  phux-agent launch claude-code
   phux-agent launch codex --split-h
   phux-agent launch claude-code --session api --cwd ~/src/api --profile work
@@ -60,7 +65,7 @@ configuration says save_after_launch = false.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.launch(cmd, f, args[0], args[1:])
 		},
-		Annotations: exits("0 the agent runs", "1 it could not be started", "2 usage",
+		Annotations: exits("0 the agent runs", "1 it could not be started", "2 usage", "3 it started, and was gone again at the last look",
 			"4 refused by trust, ownership or policy; nothing was created", "5 no host"),
 		ValidArgsFunction: a.completeIntegrations,
 	}
@@ -75,7 +80,8 @@ configuration says save_after_launch = false.`,
 	fl.StringVar(&f.profile, "profile", "", "with the profile `NAME` of the configuration")
 	fl.StringVar(&f.resume, "resume", "", "the existing conversation `ID`, not a new one")
 	fl.BoolVar(&f.print, "print", false, "show what would run, and start nothing")
-	exclude(cmd, "new-window split-h split-v here", "here session", "here target")
+	fl.BoolVar(&f.wait, "wait", false, "watch whether the agent stays before saying that it runs")
+	exclude(cmd, "new-window split-h split-v here", "here session", "here target", "wait here", "wait print")
 	return cmd
 }
 
@@ -130,7 +136,7 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 		// After the exec there is nobody left to say or save anything.
 		e.Bound = func(ctx context.Context) {
 			if a.json {
-				_ = a.launched(h, integration, launch.Result{
+				_ = a.launched(h, integration, stayed{}, launch.Result{
 					Action: d.Action, Terminal: self.ID, Session: in, Record: d.Record,
 					Restorable: d.Restorable, Reason: d.Reason, NotPreserved: d.NotPreserved,
 				})
@@ -145,21 +151,99 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	if err != nil {
 		return err
 	}
-	err = a.launched(h, integration, *res)
-	a.saveAfterLaunch(ctx, h) // the agent runs, whether its words arrived or not
-	return err
+	if f.wait {
+		a.settle(ctx, h, res.Terminal)
+	}
+	saved := a.saveAfterLaunch(ctx, h)
+	st := a.stays(ctx, h, res.Terminal, saved)
+	if err := a.launched(h, integration, st, *res); err != nil {
+		return err
+	}
+	if st.Result != restore.Running {
+		return &statusError{code: partial}
+	}
+	return nil
+}
+
+// stayed is what the last look at a launched agent found. It is empty for --here, which has
+// nobody left to look.
+type stayed struct {
+	Result string `json:"result,omitzero"`        // "running" or "exited"; absent where the look failed
+	How    string `json:"result_reason,omitzero"` // how it ended, with its last words
+}
+
+// maxLastWords bounds what is shown of an agent's last words.
+const maxLastWords = 1000
+
+// settle watches an agent for as long as a restore would.
+func (a *app) settle(ctx context.Context, h *hosted, id string) {
+	d := 2 * time.Second
+	if c, err := a.config(); err == nil && c.Restore.SettleMillis > 0 {
+		d = time.Duration(c.Restore.SettleMillis) * time.Millisecond
+	}
+	if s, err := findPane(ctx, h.Host, id); err == nil && !s.Pane.Dead && s.Pane.PID > 0 {
+		_ = restore.WatchProcesses(ctx, []int{s.Pane.PID}, d)
+	}
+}
+
+// stays says whether the agent is there: as the save saw it, which looked anyway, or by a look of
+// its own.
+func (a *app) stays(ctx context.Context, h *hosted, id string, saved *saveDone) stayed {
+	if saved != nil {
+		for _, p := range saved.panes {
+			if p.Terminal.ID == id && p.State == capture.Running {
+				return stayed{Result: restore.Running}
+			}
+		}
+	}
+	w, err := h.Snapshot(ctx)
+	if err != nil && !errors.Is(err, host.ErrNoServer) {
+		a.warn("whether the agent runs was not seen: %v", err)
+		return stayed{}
+	}
+	gone := stayed{Result: restore.Exited, How: "its pane is gone"}
+	if err != nil {
+		return gone
+	}
+	s, err := pickPane(w, id)
+	if err != nil {
+		return gone
+	}
+	p := s.Pane
+	how := ""
+	switch {
+	case p.Origin == host.Replaced:
+		how = "another program was put in its place"
+	case p.Origin == host.Ended:
+		how = "it exited with 0"
+	case p.Dead && p.Exit != nil && p.Exit.Signal != "":
+		how = "it was ended by signal " + p.Exit.Signal
+	case p.Dead && p.Exit != nil && p.Exit.Status >= 0:
+		how = fmt.Sprintf("it exited with %d", p.Exit.Status)
+	case p.Dead:
+		how = "it exited"
+	default:
+		return stayed{Result: restore.Running}
+	}
+	if r, ok := h.Host.(host.Reader); ok {
+		if words, err := r.LastWords(ctx, p.Terminal, maxLastWords); err == nil && strings.TrimSpace(words) != "" {
+			how += ": " + strings.Join(strings.Fields(words), " ")
+		}
+	}
+	return stayed{Result: restore.Exited, How: how}
 }
 
 // launched prints what was observed.
-func (a *app) launched(h *hosted, integration string, res launch.Result) error {
+func (a *app) launched(h *hosted, integration string, st stayed, res launch.Result) error {
 	if !a.json {
-		a.sayLaunched(h, integration, res)
+		a.sayLaunched(h, integration, st, res)
 		return nil
 	}
 	return writeDocument(a.stdout, struct {
 		SchemaVersion int `json:"schema_version"`
 		launch.Result
-	}{schemaVersion, res})
+		stayed
+	}{schemaVersion, res, st})
 }
 
 func (a *app) launchEnv(h *hosted) (launch.Env, error) {
@@ -284,10 +368,11 @@ func activePane(w *host.Workspace, session string) (host.Terminal, bool) {
 
 // saveAfterLaunch saves the workspace, unless the configuration says no. A restore that runs at
 // the moment saves by itself. That it fails is said, and is no failure of the launch.
-func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) {
+// What it saw is returned, nil where it saw nothing.
+func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) *saveDone {
 	c, err := a.config()
 	if err != nil || !c.SaveAfterLaunch {
-		return // Prepare has read the configuration
+		return nil // Prepare has read the configuration
 	}
 	s, err := a.openSaver(ctx, h)
 	var d *saveDone
@@ -300,15 +385,23 @@ func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) {
 	case d != nil && d.saved.State != archive.Good:
 		a.warn("the save is %s: %s (phux-agent %ssave --accept keeps it)", string(d.saved.State), d.saved.Reason, a.serverFlags())
 	}
+	return d
 }
 
-func (a *app) sayLaunched(h *hosted, integration string, res launch.Result) {
+func (a *app) sayLaunched(h *hosted, integration string, st stayed, res launch.Result) {
 	id := ""
 	if res.Record != nil {
 		id = " " + res.Record.NativeID
 	}
-	a.say("%s %s%s", res.Action, integration, id)
+	if st.Result == restore.Exited {
+		a.say("%s %s%s, and it is gone: %s", res.Action, integration, id, st.How)
+	} else {
+		a.say("%s %s%s", res.Action, integration, id)
+	}
 	a.say("  pane %s of session %s", res.Terminal, res.Session)
+	if st.Result == restore.Exited && st.How == "its pane is gone" {
+		return // there is nothing to go to, or to restore
+	}
 	if !res.Restorable {
 		a.say("  not restorable yet: %s", res.Reason)
 	} else if res.Reason != "" {
