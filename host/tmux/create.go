@@ -89,6 +89,11 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 	if err := b.make(ctx, running, len(p.sessions) > 0); err != nil {
 		// Panes that wait learn of it by the gate, at the end of the transaction.
 		b.undo()
+		if !running && ctx.Err() == nil && !errors.Is(err, host.ErrDangerous) {
+			if why := h.diedOf(ctx, p); why != nil {
+				return nil, why
+			}
+		}
 		return nil, err
 	}
 	b.start(ctx)
@@ -128,6 +133,24 @@ func (h *Host) ready(ctx context.Context) (p probed, running bool, err error) {
 		return p, false, err
 	}
 	return p, true, p.refuse()
+}
+
+// diedOf says which setting a server that we started died of, if it did: the configuration is not
+// known before it is read, and it may make the server end by itself, or die of its own sessions.
+func (h *Host) diedOf(ctx context.Context, p probed) error {
+	if _, err := h.probe(ctx); !errors.Is(err, host.ErrNoServer) {
+		return nil
+	}
+	out, err := h.tool.run(ctx, "", "start-server", then, "show-options", "-sv", "exit-unattached")
+	switch {
+	case strings.TrimSpace(string(out)) == "on":
+		return fmt.Errorf("%w: exit-unattached is on, and a server that nobody is attached to ends at once; attach first (tmux new-session)", host.ErrDangerous)
+	case errors.Is(err, host.ErrNoServer) && p.version.manualKills():
+		return fmt.Errorf("%w: tmux %s dies while it reads its configuration, as it does of a new session there with window-size manual", host.ErrDangerous, p.text)
+	case errors.Is(err, host.ErrNoServer):
+		return fmt.Errorf("%w: tmux %s ends while it reads its configuration", host.ErrDangerous, p.text)
+	}
+	return nil
 }
 
 // build is one session on its way.

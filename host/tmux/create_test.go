@@ -305,6 +305,35 @@ func TestDangerousSetting(t *testing.T) {
 	}
 }
 
+// TestFreshServerDies: what a server that we start dies of is named, if the configuration says it.
+func TestFreshServerDies(t *testing.T) {
+	for name, conf := range map[string][]string{
+		"exit-unattached": {"set -s exit-unattached on"},
+		"window-size":     {"set -g window-size manual", "new-session -d -s mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, conf...)
+			log := filepath.Join(s.dir, "log")
+			if err := os.Mkdir(log, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.host.Create(t.Context(), victim("agents", log))
+			if name == "window-size" && !s.host.likelyVersion().manualKills() {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, host.ErrDangerous) || !strings.Contains(err.Error(), name) {
+				t.Error(err)
+			}
+			if n := len(ran(t, log)); n > 0 {
+				t.Errorf("%d programs ran", n)
+			}
+		})
+	}
+}
+
 // TestNoHelper: where panes cannot run us, the create fails and leaves nothing.
 func TestNoHelper(t *testing.T) {
 	s := newStage(t)
