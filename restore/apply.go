@@ -42,7 +42,7 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 		}
 		defer unlock()
 	}
-	info, err := e.Host.Info(ctx)
+	info, held, err := e.probe(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("probe the host: %w", err)
 	}
@@ -52,7 +52,7 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 	r := p.report()
 	made := &work{e: e, p: p, keys: map[string]bool{}}
 	if info.Running {
-		made.takenKeys(ctx)
+		made.takenKeys(ctx, held)
 	}
 	for i := range p.Sessions {
 		if p.Sessions[i].Action != Create {
@@ -76,6 +76,22 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 	return r, ctx.Err()
 }
 
+// probe asks the host who it is, and what it holds where that is one question; else nil. Where no
+// server runs there may be nothing but that in the Info.
+func (e Env) probe(ctx context.Context) (host.Info, *host.Workspace, error) {
+	if _, ok := e.Host.(host.Looker); ok {
+		info, w, err := host.Look(ctx, e.Host)
+		switch {
+		case errors.Is(err, host.ErrNoServer):
+			return host.Info{}, nil, nil
+		case !errors.Is(err, host.ErrChanged):
+			return info, w, err
+		}
+	}
+	info, err := e.Host.Info(ctx)
+	return info, nil, err
+}
+
 // work is what one Apply has made so far.
 type work struct {
 	e        Env
@@ -92,10 +108,12 @@ type running struct {
 }
 
 // takenKeys collects the pane keys of the host, so that no two panes share one.
-func (k *work) takenKeys(ctx context.Context) {
-	v, err := view(ctx, k.e.Host)
-	if err != nil {
-		return // Create meets the same host, and says it better
+func (k *work) takenKeys(ctx context.Context, v *host.Workspace) {
+	if v == nil {
+		var err error
+		if v, err = view(ctx, k.e.Host); err != nil {
+			return // Create meets the same host, and says it better
+		}
 	}
 	for _, s := range v.Sessions {
 		for _, w := range s.Windows {

@@ -125,11 +125,8 @@ func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
 		return nil, err
 	}
 	f := &Facts{Names: map[string]string{}}
-	if f.Host, err = e.Host.Info(ctx); err != nil {
-		return nil, fmt.Errorf("probe the host: %w", err)
-	}
-	if f.View, err = view(ctx, e.Host); err != nil {
-		return nil, fmt.Errorf("read the workspace: %w", err)
+	if err := f.see(ctx, e); err != nil {
+		return nil, err
 	}
 	for _, s := range sessions {
 		f.Names[s.Name] = holdable(s.Name)
@@ -138,6 +135,29 @@ func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
 		}
 	}
 	return f, f.gather(ctx, e, src, o, sessions)
+}
+
+// see asks the host who it is, unless the caller did, and what it holds. What was no server is an
+// empty view, and what was another life is not believed: that the host has moved on since is
+// Apply's to find out.
+func (f *Facts) see(ctx context.Context, e Env) (err error) {
+	if e.Info != nil {
+		f.Host = *e.Info
+	} else if f.Host, err = e.Host.Info(ctx); err != nil {
+		return fmt.Errorf("probe the host: %w", err)
+	}
+	if e.Info != nil && !f.Host.Running {
+		f.View = &host.Workspace{}
+		return nil
+	}
+	if f.View, err = view(ctx, e.Host); err != nil {
+		return fmt.Errorf("read the workspace: %w", err)
+	}
+	if e.Info != nil && f.View.Instance != f.Host.Instance {
+		e.Info = nil
+		return f.see(ctx, e)
+	}
+	return nil
 }
 
 // view is a snapshot; of a host without a server, the empty one.

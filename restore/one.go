@@ -96,10 +96,14 @@ func single(rec metadata.AgentSession, f metadata.LaunchFacts) Source {
 func gatherOne(ctx context.Context, e Env, src Source, self owner.Place) (*Facts, error) {
 	f := &Facts{Names: map[string]string{}, View: &host.Workspace{}}
 	if e.Host != nil {
-		if info, err := e.Host.Info(ctx); err == nil {
+		info, v, err := e.probe(ctx)
+		if err == nil {
 			f.Host = info
 		}
-		if v, err := view(ctx, e.Host); err == nil {
+		if v == nil {
+			v, err = view(ctx, e.Host)
+		}
+		if err == nil {
 			f.View = without(v, self)
 		}
 	}

@@ -40,6 +40,8 @@ type Env struct {
 	Getenv   integrations.Env // the caller's environment; its PATH finds the programs
 	Now      func() time.Time
 	Machine  string // fingerprint of this machine, as archives carry it
+	// Info of the host, where the caller has asked just now; nil asks again. Apply asks by itself.
+	Info *host.Info
 
 	// Lock makes this the only restore of the server, and autosave silent, until unlock.
 	// Apply takes it; nil means that no other can be there.

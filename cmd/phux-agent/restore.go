@@ -294,7 +294,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 }
 
 func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
-	e := restore.Env{Host: h.Host, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
+	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
 	var err error
 	if e.Config, err = a.config(); err != nil {
 		return e, err
