@@ -193,6 +193,15 @@ func check(sc scene, err error) {
 	}
 }
 
+// nudge wakes a server that missed the end of a pane: Debian's 3.3a can lose SIGCHLD. Looking by
+// phux-agent does the same, but a script that waits for a screen does not look.
+func nudge(sc scene, flags []string) {
+	out, err := tmuxOut(sc, slices.Concat(flags, []string{"display-message", "-p", "#{pid}"})...)
+	if pid, perr := strconv.Atoi(strings.TrimSpace(out)); err == nil && perr == nil && pid > 1 {
+		_ = syscall.Kill(pid, syscall.SIGCHLD) // Best effort.
+	}
+}
+
 // type1 sends one line to a pane, and waits until a fake agent logged that it got it. Lines that
 // no agent logs (/die, /run, /compact) are only sent.
 func type1(sc scene, flags []string, target, text string) {
