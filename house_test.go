@@ -95,7 +95,7 @@ func arrows(p listed) (wrong []string) {
 	}
 	allowed, known := rooms[r]
 	if !known && !under(r, "cmd") && !under(r, "internal") {
-		say("a room without a place in the house: give it one in house_test.go and design §3")
+		say("a room without a place in the house: give it one in house_test.go and doc.go")
 	}
 	for _, i := range p.Imports {
 		for lib, who := range only {
@@ -118,7 +118,7 @@ func arrows(p listed) (wrong []string) {
 			}
 		case under(to, "internal"):
 		case !slices.Contains(allowed, to):
-			say("imports %s: nothing points there (design §3)", to)
+			say("imports %s: nothing points there (doc.go)", to)
 		}
 	}
 	return wrong

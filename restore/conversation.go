@@ -12,7 +12,7 @@ const (
 	durNeverPrompted = "never-prompted"
 )
 
-// converse is the table of design §11: what was archived of a conversation, against now.
+// converse is the table of docs/restore.md: what was archived of a conversation, against now.
 func converse(archived, archivedStore string, a Agent, now Talk) trouble {
 	id := a.Owner.Template.Identity
 	switch now.Presence {

@@ -14,7 +14,7 @@ import (
 	"github.com/phux-agent/phux-agent/integrations"
 )
 
-// Make is the pure function of design §11: archive, facts and options become one verdict per
+// Make is the pure function behind docs/restore.md: archive, facts and options become one verdict per
 // pane. The only error is an *UnknownSessionError.
 func Make(src Source, f *Facts, o Options) (*Plan, error) {
 	sessions, err := selected(src.Archive, o)

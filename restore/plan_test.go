@@ -508,7 +508,7 @@ func TestEveryVerdictHasACase(t *testing.T) {
 	}
 }
 
-// The table of design §11, every cell of it.
+// The table of docs/restore.md, every cell of it.
 func TestConversationTable(t *testing.T) {
 	const blankID = "179_x"
 	for _, archived := range []string{"present", "never-prompted", "unknown", ""} {

@@ -6,7 +6,7 @@ import (
 	"github.com/phux-agent/phux-agent/plugin"
 )
 
-// Verdict is one word of design §11.
+// Verdict is one word of docs/restore.md.
 type Verdict string
 
 // What will happen.

@@ -1,5 +1,5 @@
 // Package hosttest is the one suite that every body of host.Host passes: it checks what the
-// interface and design §7 promise, on whatever the factory hands over.
+// interface promises, on whatever the factory hands over.
 //
 // A body's test binary calls Main at the beginning of its TestMain, so that the suite can use
 // the binary as the program in a pane:
