@@ -34,7 +34,7 @@ lint:
 	$(GO) tool staticcheck -tags e2e ./e2e
 
 race:
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 40m ./...
 
 # The real agents, from the npm registry (exact versions in e2e/clis.txt, kept in PHUX_E2E_CLIS or
 # ~/.cache/phux-agent-e2e), against a model server on loopback, in a real tmux. One at a time, for
