@@ -179,9 +179,20 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + rest[1])
 	ts.Check(err)
 	await(ts, "a screen without "+rest[1], func() (bool, string) {
-		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", rest[0]})...)
+		out := captured(ts, flags, rest[0])
 		return !re.MatchString(out), out
 	})
+}
+
+// captured is the text of a pane, without the blanks at the end of its lines: how many there are
+// depends on the tmux.
+func captured(ts *testscript.TestScript, flags []string, target string, options ...string) string {
+	out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", target}, options)...)
+	lines := strings.Split(out, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func matchPane(ts *testscript.TestScript, neg bool, args []string, options ...string) {
@@ -191,10 +202,7 @@ func matchPane(ts *testscript.TestScript, neg bool, args []string, options ...st
 	}
 	re, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	capture := func() string {
-		out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", args[0]}, options)...)
-		return out
-	}
+	capture := func() string { return captured(ts, flags, args[0], options...) }
 	if neg {
 		if out := capture(); re.MatchString(out) {
 			ts.Fatalf("the screen matches %q:\n%s", args[1], out)
