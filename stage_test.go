@@ -51,7 +51,9 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		"HOME": home, "XDG_RUNTIME_DIR": filepath.Join(short, "run"), "TMUX_TMPDIR": filepath.Join(short, "tmux"),
 		"XDG_CONFIG_HOME": "", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "", "TMUX": "", "TMUX_PANE": "",
 		"SHELL": "/bin/sh", "TERM": "screen-256color", "LC_ALL": "C.UTF-8", "ENV": "", "PS1": "$ ",
-		fakeagent.LogEnv: filepath.Join(work, "agents.log"), "NO_COLOR": "1", "short": short,
+		fakeagent.LogEnv: filepath.Join(work, "agents.log"), "NO_COLOR": "1",
+		// Or each fake that was built with the race detector takes a second to end.
+		"GORACE": "atexit_sleep_ms=0", "short": short,
 	} {
 		setenv(k, v)
 	}

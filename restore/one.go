@@ -37,8 +37,8 @@ func One(ctx context.Context, e Env, rec metadata.AgentSession, facts metadata.L
 		m := &maker{src: src, f: f, hold: holdings(src.Archive, []*archive.Session{&src.Archive.Sessions[0]}, f)}
 		p := m.one(&src.Archive.Sessions[0])
 		// The claim of a pane that was respawned outlives the kill by the time that its process
-		// needs to go.
-		if l := m.lives(&p); p.Verdict == AlreadyLive && l.Kind == owner.Claimed && within(l.Place, self) {
+		// needs to go. It has lost its terminal by then, so it may look like an orphan.
+		if l := m.lives(&p); p.Verdict == AlreadyLive && (l.Kind == owner.Claimed || l.Kind == owner.Orphan) && within(l.Place, self) {
 			if e.dies(deadline, l.Process.PID) == nil {
 				continue
 			}
