@@ -206,6 +206,9 @@ func (r *run) loop(s session) int {
 			case got == syscall.SIGINT:
 			case got == syscall.SIGHUP && s.ignore:
 			case got == syscall.SIGHUP:
+				if linger, err := time.ParseDuration(os.Getenv("FAKE_AGENT_LINGER")); err == nil {
+					time.Sleep(linger) // a slow end is part of what is tested
+				}
 				leave()
 				return 129
 			default:
