@@ -204,7 +204,7 @@ func noServer(what string, err error) error {
 }
 
 // retries bounds how often a save starts again because someone saved meanwhile.
-const retries = 3
+const retries = 10
 
 func (s *saver) save(ctx context.Context, o saveOptions) (*saveDone, error) {
 	for n := 1; ; n++ {
