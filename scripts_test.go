@@ -209,11 +209,7 @@ func matchPane(ts *testscript.TestScript, neg bool, args []string, options ...st
 		}
 		return
 	}
-	tries := 0
 	await(ts, "a screen that matches "+args[1], func() (bool, string) {
-		if tries++; tries%50 == 0 {
-			nudge(ts, flags)
-		}
 		out := capture()
 		return re.MatchString(out), out
 	})

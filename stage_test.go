@@ -124,7 +124,10 @@ func tmuxOut(sc scene, args ...string) (string, error) {
 
 func await(sc scene, what string, f func() (bool, string)) {
 	deadline := time.Now().Add(patience)
-	for {
+	for tries := 1; ; tries++ {
+		if tries%100 == 0 {
+			nudge(sc)
+		}
 		ok, last := f()
 		if ok {
 			return
@@ -195,12 +198,15 @@ func check(sc scene, err error) {
 	}
 }
 
-// nudge wakes a server that missed the end of a pane: Debian's 3.3a can lose SIGCHLD. Looking by
-// phux-agent does the same, but a script that waits for a screen does not look.
-func nudge(sc scene, flags []string) {
-	out, err := tmuxOut(sc, slices.Concat(flags, []string{"display-message", "-p", "#{pid}"})...)
-	if pid, perr := strconv.Atoi(strings.TrimSpace(out)); err == nil && perr == nil && pid > 1 {
-		_ = syscall.Kill(pid, syscall.SIGCHLD) // Best effort.
+// nudge wakes every tmux server of the scene that missed the end of a pane: Debian's 3.3a can lose
+// SIGCHLD. Looking by phux-agent does the same, but what waits for a screen does not look.
+func nudge(sc scene) {
+	sockets, _ := filepath.Glob(filepath.Join(sc.Getenv("TMUX_TMPDIR"), "tmux-*", "*"))
+	for _, socket := range sockets {
+		out, err := tmuxOut(sc, "-S", socket, "display-message", "-p", "#{pid}")
+		if pid, perr := strconv.Atoi(strings.TrimSpace(out)); err == nil && perr == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGCHLD) // Best effort.
+		}
 	}
 }
 
