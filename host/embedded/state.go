@@ -220,13 +220,19 @@ func (s *Server) run(drafts []*draft, parallel int) []host.Started {
 	out := make([]host.Started, len(drafts))
 	turns := make(chan struct{}, min(parallel, 64))
 	done := make(chan struct{})
-	for _, d := range drafts {
-		go s.pump(d.terminal, d.child)
+	// The first process of each: once it is pumped, a terminal whose program ends at once may
+	// have another.
+	first := make([]*child, len(drafts))
+	for i, d := range drafts {
+		first[i] = d.child
+	}
+	for i, d := range drafts {
+		go s.pump(d.terminal, first[i])
 	}
 	for i, d := range drafts {
 		turns <- struct{}{}
 		go func() {
-			out[i] = s.through(d)
+			out[i] = s.through(d, first[i])
 			<-turns
 			done <- struct{}{}
 		}()
@@ -237,8 +243,7 @@ func (s *Server) run(drafts []*draft, parallel int) []host.Started {
 	return out
 }
 
-func (s *Server) through(d *draft) host.Started {
-	c := d.child
+func (s *Server) through(d *draft, c *child) host.Started {
 	st := host.Started{Terminal: host.Terminal{Instance: s.inst, ID: d.id}, Nonce: d.nonce, PID: c.pid}
 	c.open()
 	timer := time.NewTimer(startTime)
