@@ -57,6 +57,9 @@ func start(t *testing.T, path string, args ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Its own process session: the leader of the test's may live outside a container's process
+	// namespace, and is 0 there.
+	c.SysProcAttr = &unix.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func TestOneProcess(t *testing.T) {
 	held := filepath.Join(t.TempDir(), "held file")
 	c := start(t, held, "an argument", "", "x")
 	i, err := Stat(c.id.PID)
-	if err != nil || i.PPID != os.Getpid() || i.Session == 0 || i.Dead() {
+	if err != nil || i.PPID != os.Getpid() || i.Session != c.id.PID || i.Group != c.id.PID || i.Dead() {
 		t.Errorf("%+v %v", i, err)
 	}
 	args, err := Cmdline(c.id.PID)
