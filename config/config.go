@@ -29,6 +29,7 @@ type Config struct {
 	AttachPrefix    string // the key that leads out of an attached terminal, "C-b" unless set; checked by its user
 	Keep            Keep
 	Restore         Restore
+	Autosave        Autosave
 	Plugins         []PluginEntry // [[plugins]] and those added by verb
 	OffPlugins      []string
 	OffIntegrations []string
@@ -63,7 +64,11 @@ func Default() *Config {
 		SaveAfterLaunch: true,
 		AdoptAtSave:     true,
 		Keep:            Keep{Generations: 50, Days: 90},
-		Restore:         Restore{Parallel: 8, SettleMillis: 2000, DeadlineSecs: 30, PendingDays: 30},
+		Autosave:        DefaultAutosave,
+		Restore: Restore{
+			Parallel: 8, SettleMillis: 2000, DeadlineSecs: 30, PendingDays: 30,
+			Mode: Auto, BootMode: Auto, OldDays: 7, Husk: true,
+		},
 	}
 }
 

@@ -168,7 +168,8 @@ var badType = sync.OnceValue(func() *regexp.Regexp {
 
 // The keys of config.toml; "*" stands for a name of the user's.
 var known = map[string][]string{
-	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "keep", "restore", "plugins", "profiles"},
+	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "autosave", "keep", "notify", "restore", "plugins", "profiles", "programs"},
+	"autosave":     {"enabled", "debounce_seconds", "heartbeat_minutes"},
 	"keep":         {"generations", "days"},
 	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days", "allow_unverified"},
 	"plugins":      {"path", "enabled"},
@@ -214,6 +215,7 @@ type fileForm struct {
 	Plugins         []pluginForm                      `toml:"plugins"`
 	Profiles        map[string]map[string]profileForm `toml:"profiles"`
 }
+	Autosave        autosaveForm                      `toml:"autosave"`
 
 type keepForm struct {
 	Generations *int `toml:"generations"`
@@ -299,6 +301,9 @@ func decode(file string, b []byte, c *Config) error {
 		if n.from == nil {
 			continue
 		}
+	if f.Autosave.Enabled != nil {
+		c.Autosave.Enabled = *f.Autosave.Enabled
+	}
 		if *n.from < n.lo || *n.from > n.hi {
 			return s.fail(n.key, fmt.Sprintf("write a number from %d to %d", n.lo, n.hi), "%s = %d is out of bounds", n.key, *n.from)
 		}
@@ -308,6 +313,8 @@ func decode(file string, b []byte, c *Config) error {
 		if err := metadata.CheckID("id", id); err != nil {
 			return s.fail(toml.Key{"restore", "allow_unverified"}, "name integrations: phux-agent integration list", "%q is no integration", id)
 		}
+		{toml.Key{"autosave", "debounce_seconds"}, f.Autosave.Debounce, &c.Autosave.DebounceSeconds, 1, 3600},
+		{toml.Key{"autosave", "heartbeat_minutes"}, f.Autosave.Heartbeat, &c.Autosave.HeartbeatMinutes, 1, 1440},
 	}
 	c.Restore.AllowUnverified = f.Restore.AllowUnverified
 	for _, p := range f.Plugins {
