@@ -26,34 +26,50 @@ const (
 	benchBudget = 12 * time.Second // of the turns beyond the fewest, preparations included
 )
 
-// compare runs both in turns and reports milliseconds. Each function prepares, and returns what
-// is timed.
-func compare(b *testing.B, bare, ours func() func()) {
+// contender is one of what a contest puts beside each other. turn prepares, and returns what is
+// timed.
+type contender struct {
+	name string
+	turn func() func()
+}
+
+// contest runs all in turns and reports milliseconds. The last one is ours: how it does beside each
+// of the others is reported too.
+func contest(b *testing.B, all ...contender) {
 	b.Helper()
-	var bares, mine []float64
-	timed := func(f func() func()) float64 {
-		run := f()
-		start := time.Now()
-		run()
-		return float64(time.Since(start).Microseconds()) / 1000
-	}
+	took := make([][]float64, len(all))
 	start := time.Now()
 	for turn := 0; turn < fewestTurns || turn < mostTurns && time.Since(start) < benchBudget; turn++ {
-		// Neither is always the one that finds the machine as the other left it.
-		if turn%2 == 0 {
-			bares, mine = append(bares, timed(bare)), append(mine, timed(ours))
-		} else {
-			mine, bares = append(mine, timed(ours)), append(bares, timed(bare))
+		for i := range all {
+			// None is always the one that finds the machine as another left it.
+			at := (i + turn) % len(all)
+			run := all[at].turn()
+			start := time.Now()
+			run()
+			took[at] = append(took[at], float64(time.Since(start).Microseconds())/1000)
 		}
 	}
-	slices.Sort(bares)
-	slices.Sort(mine)
 	median := func(d []float64) float64 { return d[len(d)/2] }
 	b.ReportMetric(0, "ns/op") // the loop's own time says nothing here
-	b.ReportMetric(median(bares), "bare-ms")
-	b.ReportMetric(median(mine), "ours-ms")
-	b.ReportMetric(median(mine)/median(bares), "ratio")
-	b.ReportMetric(mine[0]/bares[0], "ratio-of-minima")
+	for i, c := range all {
+		slices.Sort(took[i])
+		b.ReportMetric(median(took[i]), c.name+"-ms")
+	}
+	ours := took[len(all)-1]
+	for i, c := range all[:len(all)-1] {
+		beside := ""
+		if len(all) > 2 {
+			beside = "-to-" + c.name
+		}
+		b.ReportMetric(median(ours)/median(took[i]), "ratio"+beside)
+		b.ReportMetric(ours[0]/took[i][0], "ratio-of-minima"+beside)
+	}
+}
+
+// compare is a contest of two.
+func compare(b *testing.B, bare, ours func() func()) {
+	b.Helper()
+	contest(b, contender{"bare", bare}, contender{"ours", ours})
 }
 
 // bench is a stage with identities of its own, so that no process of another one is taken for
@@ -73,9 +89,9 @@ func newBench(b *testing.B) *bench {
 		b.Cleanup(func() { os.RemoveAll(dir) })
 		s.vars["XDG_RUNTIME_DIR"] = dir
 	}
-	// A restored shell is what the bare side starts, too: how long a user's shell takes to read
-	// its own files is not what is compared.
-	conf := "set -g status off\nset -g default-command 'exec sleep " + forever + "'\n"
+	// A restored shell is started as a shell is, and as quickly as what the bare side starts: how
+	// long a user's shell takes to read its own files is not what is compared.
+	conf := "set -g status off\nset -g default-shell /bin/cat\n"
 	if err := os.WriteFile(filepath.Join(s.vars["HOME"], ".tmux.conf"), []byte(conf), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -98,6 +114,21 @@ func (s *bench) empty() {
 			s.Fatal(err)
 		}
 		await(s, "the end of a pane", func() (bool, string) { return syscall.Kill(pid, 0) != nil || zombie(pid), f })
+	}
+}
+
+// only takes the windows away that earlier turns added to a workspace of n panes, four to a window.
+func (s *bench) only(n int) {
+	for {
+		out, err := tmuxOut(s, "list-windows", "-t", "=bench:", "-F", "#{window_index}")
+		if err != nil {
+			s.Fatal(err)
+		}
+		indexes := strings.Fields(out)
+		if len(indexes) <= (n+3)/4 {
+			return
+		}
+		s.tmux("kill-window", "-t", "=bench:"+indexes[len(indexes)-1])
 	}
 }
 
@@ -265,6 +296,7 @@ func BenchmarkLaunch(b *testing.B) {
 			id := s.first + 5000
 			compare(b,
 				func() func() {
+					s.only(n)
 					return func() { s.quick("tmux", "-u", "new-window", "-d", "-t", "=bench:", "--", "sleep", forever) }
 				},
 				func() func() {
@@ -273,6 +305,7 @@ func BenchmarkLaunch(b *testing.B) {
 					if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
 						b.Fatal(err)
 					}
+					s.only(n)
 					return func() {
 						s.quick("phux-agent", "launch", "sleeper", "--session", "bench", "--resume", fmt.Sprint(id))
 					}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -48,7 +49,39 @@ func (c Claim) vacant() bool { return c.Process == Process{} }
 // Each identity has a file (the claim, replaced whole) and a lock beside it (held for the moment
 // of a change). A claim says who, never whether he lives: that is asked of the kernel each time,
 // so a process that was killed at any point leaves nothing to clean up.
-type Claims struct{ Dir string }
+type Claims struct {
+	Dir  string
+	memo *memo
+}
+
+// Batch is c for a caller that reserves many identities in a row: whether a dead owner left
+// survivors is asked of one reading of the process table, made when it is needed first, and of a
+// new one where that shows any, or where the owner is younger than the reading.
+func (c Claims) Batch() Claims { return Claims{Dir: c.Dir, memo: new(memo)} }
+
+// memo is a reading of the process table. What is left of an owner that is older than the reading
+// stands in it, or whoever started that does, in the same process session: that it shows none is
+// proof.
+type memo struct {
+	sync.Mutex
+	table *proc.Table
+}
+
+// none reports that no process of this user can be a survivor of the claim's owner.
+func (m *memo) none(c Claim, agent func(proc.Info) bool) bool {
+	self, err := currentProcess()
+	if m == nil || err != nil || c.Process.Start >= self.Start {
+		return false
+	}
+	m.Lock()
+	defer m.Unlock()
+	if m.table == nil {
+		if m.table, err = proc.ReadTable(); err != nil {
+			return false
+		}
+	}
+	return len(survivors(m.table, c, agent)) == 0
+}
 
 const (
 	maxClaim = 16 << 10 // bytes of a claim file
@@ -68,7 +101,7 @@ func (c Claims) Reserve(id metadata.Identity, place Place) (Claim, error) {
 	}
 	claim := Claim{Place: place, Reserved: true}
 	err = c.change(id, func(old *Claim, damaged error) (*Claim, error) {
-		if err := refuse(id, old, damaged, processOf(self)); err != nil {
+		if err := c.refuse(id, old, damaged, processOf(self)); err != nil {
 			return nil, err
 		}
 		fresh, err := stamp(claim, id, old, self)
@@ -133,7 +166,7 @@ func (c Claims) take(id metadata.Identity, ticket string, place Place, program s
 			claim = taken
 			return &taken, err
 		}
-		if err := refuse(id, old, damaged, processOf(self)); err != nil {
+		if err := c.refuse(id, old, damaged, processOf(self)); err != nil {
 			return nil, err
 		}
 		if held && old.Ticket != ticket {
@@ -176,7 +209,7 @@ func (c Claims) Rebuild(id metadata.Identity, p Process, place Place) error {
 		if old != nil && old.Process == p && !old.Reserved && sameBoot(*old) {
 			return nil, nil
 		}
-		if err := refuse(id, old, damaged, p); err != nil {
+		if err := c.refuse(id, old, damaged, p); err != nil {
 			return nil, err
 		}
 		if old != nil && program == "" {
@@ -398,7 +431,7 @@ func sameBoot(c Claim) bool {
 // refuse is the rule of Reserve, Take and Rebuild: a *LiveError where somebody else than p owns
 // the identity by what is on file. The process table is read only where the kernel says that the
 // dead owner's process group is not empty, or where the file is damaged.
-func refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
+func (c Claims) refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
 	if damaged != nil {
 		// The claim says nothing; the id in somebody's arguments is what evidence is left.
 		table, err := proc.ReadTable()
@@ -431,11 +464,15 @@ func refuse(id metadata.Identity, old *Claim, damaged error, p Process) error {
 	if old.Reserved || !groupExists(*old) {
 		return nil
 	}
+	agent := func(i proc.Info) bool { return isAgent(i, old.Program, id.NativeID) }
+	if c.memo.none(*old, agent) {
+		return nil
+	}
 	table, err := proc.ReadTable()
 	if err != nil {
 		return err
 	}
-	for _, i := range survivors(table, *old, func(i proc.Info) bool { return isAgent(i, old.Program, id.NativeID) }) {
+	for _, i := range survivors(table, *old, agent) {
 		if processOf(i) == p {
 			continue
 		}

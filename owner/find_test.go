@@ -162,6 +162,33 @@ func TestSurvivors(t *testing.T) {
 	if _, err := c.Reserve(id, Place{}); !errors.Is(err, ErrLive) {
 		t.Errorf("a survivor's identity is reserved: %v", err)
 	}
+	// Many reservations in a row read the table once, and it knows nothing of an owner that is
+	// younger than the reading.
+	stale := c.Batch()
+	stale.memo.table = new(proc.Table)
+	if _, err := stale.Reserve(id, Place{}); !errors.Is(err, ErrLive) {
+		t.Errorf("a survivor that is younger than the reading is not seen: %v", err)
+	}
+	claim, err := c.Get(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := *claim
+	older.Process.Start = 1
+	if err := writeClaim(filepath.Join(c.Dir, fileName(id)), older); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Batch().Reserve(id, Place{}); !errors.Is(err, ErrLive) {
+		t.Errorf("a survivor's identity is reserved in a batch: %v", err)
+	}
+	if won, err := stale.Reserve(id, Place{}); err != nil {
+		t.Errorf("the table was read again: %v", err)
+	} else if err := c.Release(won); err != nil {
+		t.Error(err)
+	}
+	if err := writeClaim(filepath.Join(c.Dir, fileName(id)), *claim); err != nil {
+		t.Fatal(err)
+	}
 	// It ignores SIGTERM: only the kill after the grace ends it. The server is left alone.
 	ended, err := o.Reap(t.Context(), c, tmpl, id, time.Millisecond)
 	if err != nil || len(ended) != 1 || ended[0] != got.Process {

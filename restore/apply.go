@@ -50,6 +50,7 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 		return nil, &StaleError{Planned: p.Host.Instance, Now: info.Instance}
 	}
 	r := p.report()
+	e.Claims = e.Claims.Batch()
 	made := &work{e: e, p: p, keys: map[string]bool{}}
 	if info.Running {
 		made.takenKeys(ctx, held)
