@@ -54,6 +54,8 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		fakeagent.LogEnv: filepath.Join(work, "agents.log"), "NO_COLOR": "1",
 		// Or each fake that was built with the race detector takes a second to end.
 		"GORACE": "atexit_sleep_ms=0", "short": short,
+		// Saves come when a script says so; what saves by itself is turned on by the scripts about it.
+		"PHUX_AGENT_AUTOSAVE": "off",
 	} {
 		setenv(k, v)
 	}

@@ -188,6 +188,8 @@ var rules = []rule{
 	as(failed, "schema", always[*archive.VersionError]("a newer phux-agent wrote it: upgrade")),
 	as(failed, "not-an-archive", always[*archive.FormatError]("phux-agent archive list says which generations are sound")),
 	as(refused, "last-good", always[*archive.LastGoodError]("save first, then it is not the last one")),
+	as(failed, "taken", always[*host.TakenError]("free it (tmux set-hook -gu NAME), then phux-agent autosave on")),
+	sentinel(errNoAutosave, noHost, "no-autosave", "choose another host: --host tmux"),
 	sentinel(archive.ErrNone, failed, "no-generation", "phux-agent archive list shows held ones; phux-agent save writes one"),
 	sentinel(archive.ErrNoGeneration, failed, "no-generation", "phux-agent archive list"),
 	sentinel(archive.ErrNoSession, failed, "no-session", "phux-agent archive show"),

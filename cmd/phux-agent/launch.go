@@ -370,6 +370,7 @@ func activePane(w *host.Workspace, session string) (host.Terminal, bool) {
 // the moment saves by itself. That it fails is said, and is no failure of the launch.
 // What it saw is returned, nil where it saw nothing.
 func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) *saveDone {
+	a.keepSaved(ctx, h)
 	c, err := a.config()
 	if err != nil || !c.SaveAfterLaunch {
 		return nil // Prepare has read the configuration
