@@ -32,6 +32,7 @@ type screen struct {
 	titles     []string
 	last       rune // for REP
 	clusters   []string
+	extras     []extra      // the first is none
 	reply      func([]byte) // answers a program's question; may be nil
 }
 
@@ -57,6 +58,13 @@ const wideTail = -1
 type style struct {
 	fg, bg colour
 	flags  uint16
+	extra  uint16 // number in the table of extras; 0 is none
+}
+
+// extra is what few cells have: an underline of another colour, a link.
+type extra struct {
+	under colour
+	link  string // what follows OSC 8;
 }
 
 // colour is 0 by default, else its kind in the top byte: 1 indexed, 2 direct.
@@ -76,7 +84,14 @@ const (
 	inverse
 	hidden
 	strike
+	overline
+	// The kind of an underline, where it is not the plain one: double, curly, dotted or dashed.
+	kinds = 7 << 9
 )
+
+func kindOf(flags uint16) int { return int(flags & kinds >> 9) }
+
+func withKind(flags uint16, kind int) uint16 { return flags&^kinds | uint16(kind)<<9 }
 
 type modes struct {
 	appCursor, appKeypad, origin, noWrap, insert, newline, noCursor bool
@@ -85,7 +100,46 @@ type modes struct {
 	mouse                                                           int // 0, 9, 1000, 1002 or 1003
 	mouseForm                                                       int // 0, 1005, 1006, 1015 or 1016
 	cursorShape                                                     int
+	otherKeys                                                       int       // xterm's modifyOtherKeys
+	kitty                                                           [2]stack  // the keyboard's flags, of main and alt
+	others                                                          [8]toggle // by otherModes
 }
+
+// stack is the flags of the kitty keyboard protocol: what is set now, and what was pushed below.
+type stack struct {
+	now, n int
+	below  [8]int
+}
+
+func (s *stack) push(flags int) {
+	if s.n == len(s.below) {
+		copy(s.below[:], s.below[1:])
+		s.n--
+	}
+	s.below[s.n] = s.now
+	s.n, s.now = s.n+1, flags
+}
+
+func (s *stack) pop(n int) {
+	if n = min(n, s.n+1); n > s.n {
+		*s = stack{}
+		return
+	}
+	s.n -= n
+	s.now = s.below[s.n]
+}
+
+// toggle is a mode that has no meaning here, but one for the terminal of whoever looks.
+type toggle uint8
+
+const (
+	untouched toggle = iota
+	off
+	on
+)
+
+// otherModes are those that are only remembered.
+var otherModes = [8]int{5, 12, 45, 1007, 2027, 2031, 2048, 1036}
 
 type cursor struct {
 	x, y     int
@@ -95,10 +149,12 @@ type cursor struct {
 	shift    int
 }
 
-// maxClusters bounds the table of clusters; beyond it, marks are left out.
+// maxClusters bounds the table of clusters; beyond it, marks are left out. So are extras.
 const (
 	maxClusters = 4096
 	maxCluster  = 64 // bytes
+	maxExtras   = 1024
+	maxLink     = 2048 // bytes
 )
 
 // newScreen is a screen of that size. reply answers the questions of a program: it may be nil,
@@ -122,6 +178,7 @@ func (s *screen) reset() {
 	s.main, s.alt = s.newGrid(), grid{}
 	s.on = &s.main
 	s.pen, s.wrap, s.top, s.end = style{}, false, 0, s.rows
+	s.clusters, s.extras = nil, nil
 	s.modes, s.charsets, s.shift, s.saved = modes{}, [2]bool{}, 0, [2]cursor{}
 }
 
@@ -177,7 +234,7 @@ func (s *screen) Resize(cols, rows int) {
 
 // remember puts a line above the screen.
 func (s *screen) remember(l *line) {
-	text := s.lineText(l)
+	text := s.lineLooks(l)
 	if len(s.history) < Scrollback {
 		s.history = append(s.history, text)
 		return
@@ -219,18 +276,79 @@ func (s *screen) appendText(b []byte, ch rune) []byte {
 	return utf8.AppendRune(b, ch)
 }
 
+// lineLooks is lineText with the looks, as SGR sequences; a line begins and ends without any.
+func (s *screen) lineLooks(l *line) string {
+	plain, end := true, 0
+	for i := range l.cells {
+		switch c := &l.cells[i]; {
+		case c.style != style{}:
+			plain, end = false, i+1
+		case c.ch != 0 && c.ch != ' ':
+			end = i + 1
+		}
+	}
+	if plain {
+		return s.lineText(l)
+	}
+	b := make([]byte, 0, end+32)
+	pen := style{}
+	for _, c := range l.cells[:end] {
+		if c.ch == wideTail {
+			continue
+		}
+		if c.style != pen {
+			pen = c.style
+			b = s.appendStyle(b, pen)
+		}
+		b = s.appendText(b, c.ch)
+	}
+	if pen != (style{}) {
+		b = append(b, "\x1b[m"...)
+	}
+	return string(b)
+}
+
+// withoutLooks takes the SGR sequences out of what lineLooks made, and the blanks at the end.
+func withoutLooks(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for {
+		text, rest, more := strings.Cut(s, "\x1b[")
+		b.WriteString(text)
+		if !more {
+			return strings.TrimRight(b.String(), " ")
+		}
+		_, s, _ = strings.Cut(rest, "m")
+	}
+}
+
 // Text is the screen, with the scrollback above it.
-func (s *screen) Text(history int) string {
+func (s *screen) Text(history int) string { return s.lines(history, false) }
+
+// Looks is Text with the looks of it, as SGR sequences: each line begins and ends without any.
+func (s *screen) Looks(history int) string { return s.lines(history, true) }
+
+func (s *screen) lines(history int, looks bool) string {
 	var b strings.Builder
 	n := len(s.history)
 	if !s.modes.altScreen { // what is above belongs to the other screen
 		for i := max(0, n-history); i < n; i++ {
-			b.WriteString(s.history[(s.begin+i)%n])
+			l := s.history[(s.begin+i)%n]
+			if !looks {
+				l = withoutLooks(l)
+			}
+			b.WriteString(l)
 			b.WriteByte('\n')
 		}
 	}
 	for i := range s.on.rows {
-		b.WriteString(s.lineText(&s.on.rows[i]))
+		if looks {
+			b.WriteString(s.lineLooks(&s.on.rows[i]))
+		} else {
+			b.WriteString(s.lineText(&s.on.rows[i]))
+		}
 		b.WriteByte('\n')
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -622,6 +740,14 @@ func (s *screen) escInter(inter, c byte) {
 	}
 }
 
+// keyboard is the kitty keyboard's flags of the screen that is shown.
+func (s *screen) keyboard() *stack {
+	if s.modes.altScreen {
+		return &s.modes.kitty[1]
+	}
+	return &s.modes.kitty[0]
+}
+
 func (s *screen) slot() *cursor {
 	if s.modes.altScreen {
 		return &s.saved[1]
@@ -652,8 +778,11 @@ func (s *screen) moveTo(x, y int) {
 func (s *screen) moveBy(dx, dy int) {
 	g := s.on
 	top, end := 0, s.rows
-	if g.y >= s.top && g.y < s.end { // within the region it does not leave it
-		top, end = s.top, s.end
+	if g.y >= s.top { // the region is not left, and not crossed
+		top = s.top
+	}
+	if g.y < s.end {
+		end = s.end
 	}
 	g.x, g.y, s.wrap = min(max(g.x+dx, 0), s.cols-1), min(max(g.y+dy, top), end-1), false
 }
@@ -822,6 +951,30 @@ func (s *screen) private(c byte) {
 		s.eraseScreen(p.arg(0, 0))
 	case p.private == '?' && c == 'K':
 		s.eraseLine(p.arg(0, 0))
+	case p.private == '>' && c == 'm':
+		switch p.arg(0, 4) {
+		case 4:
+			s.modes.otherKeys = min(p.arg(1, 0), 3)
+		}
+	case p.private == '>' && c == 'n' && p.arg(0, 0) == 4:
+		s.modes.otherKeys = 0
+	case c == 'u' && p.private != '?':
+		k := s.keyboard()
+		switch flags := p.arg(0, 0) & 31; p.private {
+		case '>':
+			k.push(flags)
+		case '<':
+			k.pop(max(p.arg(0, 1), 1))
+		case '=':
+			switch p.arg(1, 1) {
+			case 1:
+				k.now = flags
+			case 2:
+				k.now |= flags
+			case 3:
+				k.now &^= flags
+			}
+		}
 	case p.private == '?' && (c == 'h' || c == 'l'):
 		for i := range p.n + 1 {
 			s.mode(p.arg(i, 0), c == 'h')
@@ -829,47 +982,52 @@ func (s *screen) private(c byte) {
 	}
 }
 
-func (s *screen) mode(n int, on bool) {
+func (s *screen) mode(n int, set bool) {
 	m := &s.modes
 	switch n {
 	case 1:
-		m.appCursor = on
+		m.appCursor = set
 	case 6:
-		m.origin = on
+		m.origin = set
 		s.moveTo(0, 0)
 	case 7:
-		m.noWrap = !on
-		s.wrap = s.wrap && on
+		m.noWrap = !set
+		s.wrap = s.wrap && set
 	case 25:
-		m.noCursor = !on
+		m.noCursor = !set
 	case 66:
-		m.appKeypad = on
+		m.appKeypad = set
 	case 9, 1000, 1002, 1003:
-		if on {
+		if set {
 			m.mouse = n
 		} else {
 			m.mouse = 0
 		}
 	case 1005, 1006, 1015, 1016:
-		if on {
+		if set {
 			m.mouseForm = n
 		} else if m.mouseForm == n {
 			m.mouseForm = 0
 		}
 	case 1004:
-		m.focus = on
+		m.focus = set
 	case 2004:
-		m.paste = on
+		m.paste = set
+	case 5, 12, 45, 1007, 2027, 2031, 2048, 1036:
+		i := slices.Index(otherModes[:], n)
+		if m.others[i] = off; set {
+			m.others[i] = on
+		}
 	case 47, 1047, 1049:
-		if n == 1049 && on {
+		if n == 1049 && set {
 			s.save()
 		}
-		s.setAlt(on)
-		if n == 1049 && !on {
+		s.setAlt(set)
+		if n == 1049 && !set {
 			s.restore()
 		}
 	case 1048:
-		if on {
+		if set {
 			s.save()
 		} else {
 			s.restore()
@@ -877,20 +1035,20 @@ func (s *screen) mode(n int, on bool) {
 	}
 }
 
-func (s *screen) setAlt(on bool) {
-	if s.modes.altScreen == on {
+func (s *screen) setAlt(set bool) {
+	if s.modes.altScreen == set {
 		return
 	}
 	s.wrap = false
 	x, y := s.on.x, s.on.y
-	if s.modes.altScreen = on; on {
+	if s.modes.altScreen = set; set {
 		s.alt = s.newGrid()
 		s.on = &s.alt
 	} else {
 		s.on, s.alt = &s.main, grid{}
+		s.modes.kitty[1] = stack{}
 	}
 	s.on.x, s.on.y = x, y
-	s.top, s.end = 0, s.rows
 }
 
 func (s *screen) eraseScreen(what int) {
@@ -939,21 +1097,41 @@ func (s *screen) sgr() {
 		if p.sub[i] {
 			continue
 		}
+		if i < p.n && p.sub[i+1] && v != 4 && v != 38 && v != 48 && v != 58 {
+			continue // no such thing
+		}
 		switch {
 		case v == 0:
+			link := s.extraOf(s.pen).link // a link goes on until it is ended
 			s.pen = style{}
-		case v == 4 && i < p.n && p.sub[i+1] && p.arg(i+1, 1) == 0:
-			s.pen.flags &^= underline
+			if link != "" {
+				s.setExtra(extra{link: link})
+			}
+		case v == 4 || v == 21:
+			kind := 0
+			if v == 21 {
+				kind = 1
+			} else if i < p.n && p.sub[i+1] {
+				if kind = p.arg(i+1, 1) - 1; kind < 0 || kind > 4 {
+					s.pen.flags = withKind(s.pen.flags, 0) &^ underline
+					continue
+				}
+			}
+			s.pen.flags = withKind(s.pen.flags, kind) | underline
 		case v <= 9:
 			s.pen.flags |= flags[v]
-		case v == 21:
-			s.pen.flags |= underline
 		case v == 22:
 			s.pen.flags &^= bold | faint
 		case v == 25:
 			s.pen.flags &^= blink
+		case v == 24:
+			s.pen.flags = withKind(s.pen.flags, 0) &^ underline
 		case v >= 23 && v <= 29 && v != 26:
 			s.pen.flags &^= flags[v-20]
+		case v == 53:
+			s.pen.flags |= overline
+		case v == 55:
+			s.pen.flags &^= overline
 		case v >= 30 && v <= 37:
 			s.pen.fg = indexed | colour(v-30)
 		case v == 38:
@@ -967,8 +1145,13 @@ func (s *screen) sgr() {
 		case v == 49:
 			s.pen.bg = 0
 		case v == 58:
-			var under colour // understood, so that its numbers are not taken for others
-			i += s.colour(i, &under)
+			e := s.extraOf(s.pen)
+			i += s.colour(i, &e.under)
+			s.setExtra(e)
+		case v == 59:
+			e := s.extraOf(s.pen)
+			e.under = 0
+			s.setExtra(e)
 		case v >= 90 && v <= 97:
 			s.pen.fg = indexed | colour(v-90+8)
 		case v >= 100 && v <= 107:
@@ -985,10 +1168,13 @@ func (s *screen) colour(i int, to *colour) int {
 	for i+n+1 <= p.n && p.sub[i+n+1] {
 		n++
 	}
-	byteOf := func(i int) colour { return colour(min(max(p.arg(i, 0), 0), 255)) }
 	switch p.arg(i+1, -1) {
 	case 5:
-		*to = indexed | byteOf(i+2)
+		if v := p.arg(i+2, -1); v < 0 || v > 255 {
+			*to = 0
+		} else {
+			*to = indexed | colour(v)
+		}
 		if n > 0 {
 			return n
 		}
@@ -998,7 +1184,9 @@ func (s *screen) colour(i int, to *colour) int {
 		if n >= 5 { // with a colour space between
 			at++
 		}
-		*to = direct | byteOf(at)<<16 | byteOf(at+1)<<8 | byteOf(at+2)
+		if r, g, b := p.arg(at, -1), p.arg(at+1, -1), p.arg(at+2, -1); min(r, g, b) >= 0 && max(r, g, b) <= 255 {
+			*to = direct | colour(r<<16|g<<8|b)
+		}
 		if n > 0 {
 			return n
 		}
@@ -1007,10 +1195,78 @@ func (s *screen) colour(i int, to *colour) int {
 	return n
 }
 
+func (s *screen) extraOf(st style) extra {
+	if st.extra == 0 {
+		return extra{}
+	}
+	return s.extras[st.extra]
+}
+
+// setExtra gives the pen an extra. Where the table is full it has none.
+func (s *screen) setExtra(e extra) {
+	s.pen.extra = 0
+	if e == (extra{}) {
+		return
+	}
+	if i := slices.Index(s.extras, e); i > 0 {
+		s.pen.extra = uint16(i)
+		return
+	}
+	if len(s.extras) >= maxExtras {
+		s.sweepExtras()
+		if len(s.extras) >= maxExtras {
+			return
+		}
+	}
+	if s.extras == nil {
+		s.extras = make([]extra, 1, 4)
+	}
+	s.extras = append(s.extras, e)
+	s.pen.extra = uint16(len(s.extras) - 1)
+}
+
+// sweepExtras keeps those that are still in use.
+func (s *screen) sweepExtras() {
+	kept := make([]extra, 1)
+	moved := make(map[uint16]uint16)
+	keep := func(st *style) {
+		if st.extra == 0 {
+			return
+		}
+		to, ok := moved[st.extra]
+		if !ok {
+			kept = append(kept, s.extras[st.extra])
+			to = uint16(len(kept) - 1)
+			moved[st.extra] = to
+		}
+		st.extra = to
+	}
+	for _, g := range []*grid{&s.main, &s.alt} {
+		for i := range g.rows {
+			for n := range g.rows[i].cells {
+				keep(&g.rows[i].cells[n].style)
+			}
+		}
+	}
+	keep(&s.pen)
+	for i := range s.saved {
+		keep(&s.saved[i].pen)
+	}
+	s.extras = kept
+}
+
 const maxTitle = 256
 
 func (s *screen) osc() {
 	code, text, ok := strings.Cut(string(s.parser.text), ";")
+	if code == "8" && ok {
+		e := s.extraOf(s.pen)
+		if e.link = ""; !strings.HasSuffix(text, ";") && len(text) <= maxLink && strings.IndexFunc(text, unicode.IsControl) < 0 && utf8.ValidString(text) {
+			e.link = text
+		}
+		s.setExtra(e)
+		return
+	}
 	if !ok || code != "0" && code != "2" || len(text) > maxString-8 {
 		return
 	}

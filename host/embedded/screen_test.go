@@ -94,7 +94,15 @@ func TestAnswers(t *testing.T) {
 func same(a, b *screen) string {
 	look := func(s *screen) string {
 		var out strings.Builder
-		fmt.Fprintf(&out, "%d,%d %v %d-%d %+v pen %v %v %d %q\n", s.on.x, s.on.y, s.modes, s.top, s.end, s.charsets, s.pen, s.shift, len(s.alt.rows), s.title)
+		style := func(st style) string { // the tables may be in another order
+			e := s.extraOf(st)
+			st.extra = 0
+			return fmt.Sprintf("%v%v", st, e)
+		}
+		fmt.Fprintf(&out, "%d,%d %v %v %d-%d %+v pen %s %v %d %q\n", s.on.x, s.on.y, s.wrap, s.modes, s.top, s.end, s.charsets, style(s.pen), s.shift, len(s.alt.rows), s.title)
+		for _, c := range s.saved[:min(len(s.alt.rows), 1)+1] {
+			fmt.Fprintf(&out, "saved %d,%d %v %s %v %d\n", c.x, c.y, c.origin, style(c.pen), c.charsets, c.shift)
+		}
 		for _, g := range []*grid{&s.main, &s.alt} {
 			for i := range g.rows {
 				for _, c := range g.rows[i].cells {
@@ -130,7 +138,7 @@ func painted(s *screen, dirty string) *screen {
 // FuzzScreen: no output can break the emulator, cutting it anywhere makes no difference, and
 // what is painted is what stands there.
 func FuzzScreen(f *testing.F) {
-	for _, s := range []string{"", "abc", "\x1b[31mred", "\x1b[?1049h\x1b[2;4r\x1b[?6hx", "漢字\x1b[2Gx\x1b[1@", "\x1b[38;5;300m\x1b[48:2::1:2:3m", "e\u0301\u0301", "\x1b(0qqq\x0e", "\x1b[999999999999b", "\x1b[5;2r\x1b[L\x1b[99M", "\x1b]2;t\x1b\\", "\x1b[?1000;1006h", "\x1b[;;;;;;m", "\x1b#8\x1b[3J"} {
+	for _, s := range []string{"", "abc", "\x1b[31mred", "\x1b[?1049h\x1b[2;4r\x1b[?6hx", "漢字\x1b[2Gx\x1b[1@", "\x1b[38;5;300m\x1b[48:2::1:2:3m", "e\u0301\u0301", "\x1b(0qqq\x0e", "\x1b[999999999999b", "\x1b[5;2r\x1b[L\x1b[99M", "\x1b]2;t\x1b\\", "\x1b[?1000;1006h", "\x1b[;;;;;;m", "\x1b#8\x1b[3J", "0123456789", "\x1b[>1u\x1b[>31u\x1b[?1049h\x1b[=5u", "\x1b[4:3;58;5;9mx\x1b]8;;http://x\x1b\\y", "\x1b[3g\x1b[5G\x1bH", "\x1b[3;4H\x1b[1m\x1b7\x1b[m", "\x1b[>4;2m\x1b[?12h"} {
 		f.Add([]byte(s), uint8(10), uint8(5), uint16(1))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, cols, rows uint8, cut uint16) {
@@ -146,7 +154,7 @@ func FuzzScreen(f *testing.F) {
 		if diff := same(s, other); diff != "" {
 			t.Fatalf("cut at %d: %s", at, diff)
 		}
-		if next := painted(s, "dirty\x1b[?1049h\x1b[7m\x1b[2;3r\x1b[?1;6;1000;2004h\x1b(0"); s.parser.state == ground {
+		if next := painted(s, "dirty\x1b[?1049h\x1b[7m\x1b[2;3r\x1b[?1;6;1000;2004h\x1b(0\x1b[>4;2m\x1b[>5u\x1b[3g\x1b[4;9m\x1b7"); s.parser.state == ground {
 			if s.title == "" {
 				next.title = ""
 			}
