@@ -375,4 +375,3 @@ func (a *app) keepSaved(ctx context.Context, h *hosted) {
 		fmt.Fprintf(a.stderr, "phux-agent: autosave is on for this server (phux-agent %sautosave off)\n", a.serverFlags())
 	}
 }
-

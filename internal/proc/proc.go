@@ -48,6 +48,7 @@ type Info struct {
 	Group   int // process group
 	Session int // process session
 	TTY     int // device number of the controlling terminal; 0 where there is none (any more)
+	Front   int // the process group in the foreground of that terminal; -1 where there is none
 	State   byte
 	Start   uint64 // clock ticks since boot
 	Comm    string // at most 15 bytes, chosen by the process
@@ -117,6 +118,8 @@ func parseStat(b []byte) (Info, error) {
 			i.Session, err = strconv.Atoi(string(word))
 		case 7:
 			i.TTY, err = strconv.Atoi(string(word))
+		case 8:
+			i.Front, err = strconv.Atoi(string(word))
 		case 22:
 			i.Start, err = strconv.ParseUint(string(word), 10, 64)
 		}
