@@ -11,6 +11,8 @@
 //	archive          the format, its validation, the generations on disk
 //	owner            who runs an identity: claims, observation, transcript probes, liveness
 //	plugin           packages, trust, Resolve(integration id) into one owner or a typed refusal
+//	status           what is known of a server's agents at a glance, in one small file
+//	picker           a person chooses: the plan's data in, a choice out
 //	hooks            what agents call us by, written into their own files and taken out again
 //	config           the user's configuration, and the file that verbs write beside it
 //	integrations     templates, and the one argument vector builder; builtin/ is data

@@ -42,6 +42,8 @@ var rooms = map[string][]string{
 	"restore":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"rehearsal":     {"integrations"},
 	"attach":        {"host", "metadata"},
+	"status":        nil,
+	"picker":        nil,
 }
 
 // only names the rooms that may import a module of others, subpackages included.
@@ -54,6 +56,8 @@ var only = map[string][]string{
 	"github.com/shamaton/msgpack":     {"host/embedded"},
 	"github.com/ugorji/go/codec":      {"host/embedded"},
 	"testing":                         {"host/hosttest"}, // its one purpose; elsewhere it is in test files
+	"charm.land":                      {"picker"},
+	"github.com/charmbracelet":        {"picker"},
 	"github.com/google/go-cmp":        {"host/hosttest"},
 	"pgregory.net/rapid":              nil,
 	"github.com/rogpeppe/go-internal": nil,

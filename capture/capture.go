@@ -74,9 +74,12 @@ type Pane struct {
 	State      string // "running" | "ended" | "exited" | "replaced" | "pending" | "shell" | "program"
 	Durability string // "present" | "never-prompted" | "unknown"; empty without a record
 	Restorable bool
-	Reason     string // in words; empty where there is nothing to say
-	Changed    string // what this capture changed on the pane: "adopted", "rotated from X"
-	Err        error  // a record that was left out
+	Reason     string        // in words; empty where there is nothing to say
+	Changed    string        // what this capture changed on the pane: "adopted", "rotated from X"
+	Err        error         // a record that was left out
+	Owner      owner.Process // its agent, while it runs
+	Title      string
+	Command    string // name of the foreground program
 }
 
 // attempts bounds how often a look starts again because someone else changed a record meanwhile.
@@ -139,6 +142,7 @@ func look(ctx context.Context, r Request) (*view, error) {
 		if l.Write {
 			l.claim(ctx)
 			l.renew(ctx)
+			l.clear(ctx)
 		}
 		return l, nil
 	}

@@ -118,6 +118,7 @@ func (l *view) take(p *pane, found owner.ByHand, answer owner.Answer) error {
 func (p *pane) letGo(reason string) {
 	*p = pane{host: p.host, Pane: Pane{
 		Terminal: p.Terminal, Session: p.Session, Window: p.Window, Index: p.Index, Cwd: p.Cwd,
+		Title: p.Title, Command: p.Command,
 	}}
 	if len(p.host.Meta) == 0 {
 		p.State = plainState(p.host.Command)
@@ -153,6 +154,6 @@ func (l *view) bind(ctx context.Context, p *pane, record []byte, facts metadata.
 	if err := binder.Bind(ctx, p.Terminal, p.root.PID, p.root.Start, meta); err != nil {
 		return err
 	}
-	p.Agent = &live
+	p.Agent, p.stored, p.host.Meta = &live, facts, meta
 	return nil
 }

@@ -27,6 +27,14 @@ type Heard struct {
 	Terminal host.Terminal
 	ID       string // which the pane has now
 	Changed  string // "adopted", "rotated from X"; empty where it was confirmed
+
+	// Of the pane and the agent whose hook it was, where the event told of a state: also beside
+	// a *RefusedError about the conversation.
+	Session, Title string
+	Integration    string
+	Owner          owner.Process
+	Told           bool           // the event tells of a state
+	Was, Live      metadata.Agent // before and now
 }
 
 // RefusedError says why a report changed nothing.
@@ -102,6 +110,28 @@ func (l *view) hear(ctx context.Context, rep Report, last bool) (Heard, error) {
 	}
 	if err := l.proofs.reports(p.own.Template, p.root, rep.PID, l.enabled()); err != nil {
 		return refuse(err)
+	}
+	told, live := owner.Tells(p.own.Template, rep.Event, rep.Payload)
+	h, err := l.identify(ctx, rep, p, hand, last)
+	if !live || errors.Is(err, host.ErrConflict) || hand != nil && err != nil {
+		return h, err
+	}
+	if errors.Is(err, owner.ErrEvent) {
+		err = nil
+	}
+	was, lerr := l.live(ctx, p, told)
+	if lerr != nil {
+		return h, cmp.Or(err, lerr)
+	}
+	h.describe(p)
+	h.Told, h.Was = true, was
+	return h, err
+}
+
+// identify brings the record of the pane whose agent reported up to date.
+func (l *view) identify(ctx context.Context, rep Report, p *pane, hand *owner.ByHand, last bool) (Heard, error) {
+	refuse := func(err error) (Heard, error) {
+		return Heard{}, &RefusedError{Terminal: p.Terminal.ID, Reason: err.Error(), Err: err}
 	}
 	said, err := owner.Heard(p.own.Template, rep.Event, rep.Payload)
 	if errors.Is(err, owner.ErrEvent) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -255,7 +256,7 @@ func (l *view) apply(ctx context.Context, p *pane) error {
 			p.Changed, p.Record, p.Facts, p.move = changed, &rec, facts, ""
 			return nil
 		}
-		if err := l.Host.Swap(ctx, p.Terminal, metadata.KeyAgentSession, p.host.Meta[metadata.KeyAgentSession], value); err != nil {
+		if err := l.swap(ctx, p, metadata.KeyAgentSession, value); err != nil {
 			return err
 		}
 		p.Changed = changed
@@ -270,7 +271,25 @@ func (l *view) store(ctx context.Context, p *pane, facts metadata.LaunchFacts) e
 	if err != nil {
 		return err
 	}
-	return l.Host.Swap(ctx, p.Terminal, metadata.KeyAgentLaunch, p.host.Meta[metadata.KeyAgentLaunch], value)
+	if err := l.swap(ctx, p, metadata.KeyAgentLaunch, value); err != nil {
+		return err
+	}
+	p.stored = facts
+	return nil
+}
+
+// swap puts a value on the pane in the place of the one that the view knows, and knows it then.
+func (l *view) swap(ctx context.Context, p *pane, k metadata.Key, value []byte) error {
+	if err := l.Host.Swap(ctx, p.Terminal, k, p.host.Meta[k], value); err != nil {
+		return err
+	}
+	meta := maps.Clone(p.host.Meta) // which may be the host's own
+	if meta == nil {
+		meta = map[metadata.Key][]byte{}
+	}
+	meta[k] = value
+	p.host.Meta = meta
+	return nil
 }
 
 // claim rebuilds what a cleared runtime directory lost: the pane's birth token and its live pid

@@ -6,6 +6,7 @@ import (
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/owner"
 )
 
 // read decodes what the pane holds and says what state it is in.
@@ -21,6 +22,7 @@ func (p *pane) read() {
 	if raw, ok := meta[metadata.KeyAgentLaunch]; ok {
 		if facts, err := metadata.DecodeLaunchFacts(raw); err == nil {
 			p.Facts, p.stored = facts, facts
+			p.spoke = owner.Process{PID: facts.OwnerPID, Start: facts.OwnerStart}
 		}
 	}
 	if raw, ok := meta[metadata.KeyAgent]; ok {

@@ -17,6 +17,9 @@ import (
 func (l *view) conclude() {
 	l.supersede()
 	l.each(func(p *pane) {
+		if p.fade(); p.State == Running {
+			p.Owner = p.root
+		}
 		if !p.ours() {
 			return
 		}

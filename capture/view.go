@@ -40,6 +40,8 @@ type pane struct {
 	host   *host.Pane
 	stored metadata.LaunchFacts // as the pane holds them
 
+	spoke owner.Process // whose live state the pane holds
+
 	own    plugin.Owner
 	ownErr error
 
@@ -53,6 +55,7 @@ type pane struct {
 	heard      bool   // its record was confirmed by a hook of the very process that runs, and by nothing since
 	stale      bool   // the facts on the pane say something that is over
 	keyed      bool   // the pane key was missing and is new
+	faded      bool   // it holds a live state that is over
 }
 
 func newView(r Request, w *host.Workspace) *view {
@@ -72,6 +75,7 @@ func newView(r Request, w *host.Workspace) *view {
 				hp := &hw.Panes[k]
 				p := &pane{host: hp, Pane: Pane{
 					Terminal: hp.Terminal, Session: s.host.Name, Window: hw.Index, Index: hp.Index, Cwd: hp.Dir,
+					Title: hp.Title, Command: hp.Command,
 				}}
 				v.panes = append(v.panes, p)
 				l.panes = append(l.panes, p)

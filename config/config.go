@@ -32,6 +32,7 @@ type Config struct {
 	Autosave        Autosave
 	Plugins         []PluginEntry // [[plugins]] and those added by verb
 	OffPlugins      []string
+	Notify          Notify
 	OffIntegrations []string
 	profiles        map[string]map[string]integrations.Profile
 }

@@ -171,7 +171,8 @@ var known = map[string][]string{
 	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "autosave", "keep", "notify", "restore", "plugins", "profiles", "programs"},
 	"autosave":     {"enabled", "debounce_seconds", "heartbeat_minutes"},
 	"keep":         {"generations", "days"},
-	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days", "allow_unverified"},
+	"notify":       {"command"},
+	"restore":      {"parallel", "settle_ms", "deadline_seconds", "pending_days", "allow_unverified", "mode", "boot_mode", "modes", "old_days", "husk"},
 	"plugins":      {"path", "enabled"},
 	"profiles":     {"*"},
 	"profiles.*":   {"*"},
@@ -216,6 +217,7 @@ type fileForm struct {
 	Profiles        map[string]map[string]profileForm `toml:"profiles"`
 }
 	Autosave        autosaveForm                      `toml:"autosave"`
+	Notify          notifyForm                        `toml:"notify"`
 
 type keepForm struct {
 	Generations *int `toml:"generations"`
@@ -346,6 +348,18 @@ func (s source) profiles(from map[string]map[string]profileForm, c *Config) erro
 			}
 			if len(p.Args) > maxProfileArgs || size > maxProfileText {
 				return s.fail(append(key, "args"), "", "profile %q has over %d arguments or %d bytes", name, maxProfileArgs, maxProfileText)
+	if f.Restore.Husk != nil {
+		c.Restore.Husk = *f.Restore.Husk
+	}
+	if err := s.modes(f.Restore, c); err != nil {
+		return err
+	}
+	if err := s.programs(f.Programs, c); err != nil {
+		return err
+	}
+	if err := s.notify(f.Notify, c); err != nil {
+		return err
+	}
 			}
 			for _, n := range slices.Sorted(maps.Keys(p.Env)) {
 				at := append(slices.Clone(key), "env", n)

@@ -13,6 +13,13 @@ type Namer interface {
 	SessionName(name string) string
 }
 
+// Labeler is what a host offers that can show a short text of ours in its own status line.
+type Labeler interface {
+	// Label replaces the text, which the host shows as it is: one line without controls. It makes
+	// no terminal and starts no server: ErrNoServer where none runs.
+	Label(ctx context.Context, text string) error
+}
+
 // Environer is what a host may offer: the environment that its next pane would start with,
 // before anything of ours is laid over it. A restore looks for conversations as that pane
 // would; without it, or where no server runs, the caller's own environment stands in, and the

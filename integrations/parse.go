@@ -180,6 +180,13 @@ func (r *reader) template() *Template {
 			Events: h.strs("events"), Into: h.str("into"), Entry: h.str("entry"), Note: h.str("note"),
 		})
 	}
+	for _, l := range top.subs("live") {
+		t.Live = append(t.Live, Live{
+			On: l.strs("on"), Event: l.str("event"), Where: l.scalars("where"), ID: l.str("id"),
+			State:     l.required("state", "idle", "working", "blocked", "done"),
+			Attention: l.word("attention", "", "none", "low", "normal", "high"),
+		})
+	}
 	if a, ok := top.sub("agent_identity"); ok {
 		t.Agent = AgentIdentity{Name: strings.TrimSpace(a.str("name")), Kind: strings.TrimSpace(a.str("kind"))}
 	}

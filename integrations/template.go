@@ -18,6 +18,7 @@ type Template struct {
 	Observe       []Observe
 	Require       []Require
 	Hooks         []Hook
+	Live          []Live
 	Agent         AgentIdentity
 }
 
@@ -87,6 +88,17 @@ type Require struct {
 	Default     any    // what an absent member counts as; nil: absent is unequal
 	At          string // "launch" | "restore"
 	Consequence string
+}
+
+// Live says what an event of the agent's own hooks tells of its state. The first entry that
+// fits an event counts.
+type Live struct {
+	On        []string       // events; as in Observe
+	Event     string         // JSON pointer to the event in the payload, where no argument says it
+	Where     map[string]any // as in Observe
+	ID        string         // JSON pointer to the conversation in the payload; may be empty
+	State     string         // "idle" | "working" | "blocked" | "done": the words of phux.agent/v1
+	Attention string         // "" | "none" | "low" | "normal" | "high"; empty: what the state says
 }
 
 // AgentIdentity is the live identity that the agent's pane gets.

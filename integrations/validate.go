@@ -44,6 +44,9 @@ func (r *reader) validate(t *Template) {
 	for i := range t.Hooks {
 		r.hook(t, i)
 	}
+	for i := range t.Live {
+		r.live(t, i)
+	}
 }
 
 func (r *reader) names(t *Template) {

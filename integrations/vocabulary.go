@@ -13,7 +13,7 @@ import (
 var vocabulary = map[string][]string{
 	"": {
 		"schema_version", "id", "display_name", "kind",
-		"cli", "launch", "session_identity", "transcript", "observe", "require", "hooks", "agent_identity",
+		"cli", "launch", "session_identity", "transcript", "observe", "require", "hooks", "live", "agent_identity",
 		// phux's, for its package tools; we read none of them.
 		"description", "first_party", "capabilities", "detect", "link",
 	},
@@ -27,11 +27,13 @@ var vocabulary = map[string][]string{
 	"observe":        {"kind", "path", "id", "pid", "start", "start_unit", "where", "on", "event"},
 	"require":        {"file", "json", "equals", "default", "at", "consequence"},
 	"hooks":          {"file", "format", "events", "into", "entry", "note"},
+	"live":           {"on", "event", "where", "id", "state", "attention"},
 	"agent_identity": {"name", "kind"},
 	"detect":         {"mode", "command", "env"},
 	"link":           {"mode", "default_session"},
 	"launch.env":     nil,
 	"observe.where":  nil,
+	"live.where":     nil,
 }
 
 // unknown reports the keys of a table that nobody reads, with what may have been meant.

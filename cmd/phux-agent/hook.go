@@ -90,7 +90,8 @@ func (a *app) hear(ctx context.Context, args []string) string {
 	}
 	payload := make(chan []byte, 1)
 	go func() { payload <- readPayload(a.stdin) }()
-	apps, said := a.above(chainAbove(rep.PID))
+	chain := chainAbove(rep.PID)
+	apps, said := a.above(chain)
 	select {
 	case rep.Payload = <-payload:
 	case <-time.After(payloadTime):
@@ -108,12 +109,16 @@ func (a *app) hear(ctx context.Context, args []string) string {
 			last = err
 			continue
 		}
+		if b.heardBefore(h, rep, chain) {
+			return ""
+		}
 		req, err := b.captureRequest(h)
 		if err != nil {
 			return "error: " + err.Error()
 		}
 		req.Info = nil // asked for only where something is to be changed
 		heard, err := capture.Hear(ctx, req, rep)
+		b.heard(ctx, h, heard)
 		switch {
 		case err == nil && heard.Changed != "":
 			return fmt.Sprintf("pane %s: %s, now %s", heard.Terminal.ID, heard.Changed, heard.ID)

@@ -373,6 +373,7 @@ func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) *saveDone {
 	a.keepSaved(ctx, h)
 	c, err := a.config()
 	if err != nil || !c.SaveAfterLaunch {
+		a.unsaved(ctx, h)
 		return nil // Prepare has read the configuration
 	}
 	s, err := a.openSaver(ctx, h)
@@ -382,6 +383,7 @@ func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) *saveDone {
 	}
 	switch {
 	case err != nil:
+		a.unsaved(ctx, h)
 		a.warn("the workspace was not saved: %v", err)
 	case d != nil && d.saved.State != archive.Good:
 		a.warn("the save is %s: %s (phux-agent %ssave --accept keeps it)", string(d.saved.State), d.saved.Reason, a.serverFlags())

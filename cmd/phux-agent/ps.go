@@ -1,32 +1,47 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/metadata"
+	"github.com/phux-agent/phux-agent/status"
 )
 
 func (a *app) psVerb() *cobra.Command {
-	var all bool
+	var all, watch bool
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the agent panes, and whether a restore brings each back",
 		Long: `List the agent panes: where each is, which conversation it has, its state, and
 whether a restore would bring it back. Like save, it asks each agent which
-conversation it has open, and puts what is proven on the pane.`,
+conversation it has open, and puts what is proven on the pane. Where an agent's
+hooks are installed it says what the agent is doing: idle, working, waiting for a
+person, done.
+
+--watch shows it again at each change until q or Ctrl-C; with --json it prints one
+document a line.`,
 		Example: `  phux-agent ps
   phux-agent ps --all
+  phux-agent ps --watch
   phux-agent ps --json`,
-		Args:        cobra.NoArgs,
-		RunE:        func(cmd *cobra.Command, _ []string) error { return a.ps(cmd, all) },
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return a.psWatch(cmd.Context(), all)
+			}
+			return a.ps(cmd.Context(), all)
+		},
 		Annotations: exits("0 listed", "1 the workspace cannot be read", "2 usage", "5 no host, or no server"),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list panes without an agent as well")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again at each change, until interrupted")
 	return cmd
 }
 
@@ -48,34 +63,61 @@ type psPane struct {
 	Changed    string                 `json:"changed"`
 }
 
-func (a *app) ps(cmd *cobra.Command, all bool) error {
-	ctx := cmd.Context()
-	h, err := a.lookable(ctx)
-	if err != nil {
-		return noServer("list panes", err)
-	}
-	req, err := a.captureRequest(h)
+// psDocument is what ps --json prints.
+type psDocument struct {
+	SchemaVersion int      `json:"schema_version"`
+	Panes         []psPane `json:"panes"`
+}
+
+func (a *app) ps(ctx context.Context, all bool) error {
+	panes, err := a.lookAt(ctx)
 	if err != nil {
 		return err
 	}
+	if a.json {
+		return writeDocument(a.stdout, documentOf(panes))
+	}
+	return a.sayPanes(a.stdout, panes, all, a.width())
+}
+
+// lookAt is one look at every pane, as ps lists them.
+func (a *app) lookAt(ctx context.Context) ([]capture.Pane, error) {
+	h, err := a.lookable(ctx)
+	if err != nil {
+		return nil, noServer("list panes", err)
+	}
+	req, err := a.captureRequest(h)
+	if err != nil {
+		return nil, err
+	}
 	_, panes, err := capture.Look(ctx, req)
 	if err != nil {
-		return noServer("list panes", err)
+		return nil, noServer("list panes", err)
 	}
-	if a.json {
-		doc := struct {
-			SchemaVersion int      `json:"schema_version"`
-			Panes         []psPane `json:"panes"`
-		}{SchemaVersion: schemaVersion}
-		for _, p := range panes {
-			doc.Panes = append(doc.Panes, psPane{
-				p.Terminal.ID, p.Session, p.Window, p.Index, p.Cwd, p.Record, p.Agent, p.State, p.Durability,
-				p.Restorable, reasonOf(p), p.Facts.PaneKey, p.Facts.Profile, p.Changed,
-			})
+	a.glanced(ctx, h, panes, nil)
+	return panes, nil
+}
+
+func documentOf(panes []capture.Pane) psDocument {
+	doc := psDocument{SchemaVersion: schemaVersion}
+	for _, p := range panes {
+		doc.Panes = append(doc.Panes, psPane{
+			p.Terminal.ID, p.Session, p.Window, p.Index, p.Cwd, p.Record, p.Agent, p.State, p.Durability,
+			p.Restorable, reasonOf(p), p.Facts.PaneKey, p.Facts.Profile, p.Changed,
+		})
+	}
+	return doc
+}
+
+// stateOf is a pane's state for people: of an agent that runs, also what it is doing, where its
+// hooks tell.
+func stateOf(p capture.Pane) string {
+	if p.State == capture.Running && p.Agent != nil {
+		if s := p.Agent.EffectiveState(); s != status.Unknown {
+			return p.State + ", " + stateWord(s)
 		}
-		return writeDocument(a.stdout, doc)
 	}
-	return a.sayPanes(panes, all)
+	return p.State
 }
 
 // reasonOf says what is wrong with a pane, or worth a word.
@@ -86,7 +128,7 @@ func reasonOf(p capture.Pane) string {
 	return p.Reason
 }
 
-func (a *app) sayPanes(panes []capture.Pane, all bool) error {
+func (a *app) sayPanes(w io.Writer, panes []capture.Pane, all bool, width int) error {
 	type row struct{ place, state, agent, id, dir, note string }
 	var rows []row
 	agents := 0
@@ -109,13 +151,12 @@ func (a *app) sayPanes(panes []capture.Pane, all bool) error {
 		if isAgent && !p.Restorable {
 			note = joinNotes("not restorable", note)
 		}
-		rows = append(rows, row{fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index), p.State, agent, id, p.Cwd, note})
+		rows = append(rows, row{fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index), stateOf(p), agent, id, p.Cwd, note})
 	}
 	if len(rows) == 0 {
-		a.say("no agent runs in %s", plural(len(panes), "pane"))
-		return nil
+		_, err := fmt.Fprintf(w, "no agent runs in %s\n", plural(len(panes), "pane"))
+		return err
 	}
-	width := a.width()
 	used := [4]int{len("PANE"), len("STATE"), len("AGENT"), len("CONVERSATION")}
 	for _, r := range rows {
 		for i, s := range []string{r.place, r.state, r.agent, r.id} {
@@ -143,7 +184,7 @@ func (a *app) sayPanes(panes []capture.Pane, all bool) error {
 			t.Note(r.note, max(width, 0))
 		}
 	}
-	return t.Write(a.stdout, "")
+	return t.Write(w, "")
 }
 
 func joinNotes(a, b string) string {

@@ -23,12 +23,20 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	}
 	// A verb lives for some milliseconds: it collects garbage from 32 MiB on, not from 4.
 	debug.SetGCPercent(800)
+	if len(args) > 2 && args[1] == notifyVerb {
+		return notifyNow(args[2:], environ)
+	}
 	if len(args) > 1 && args[1] == hookVerb && !slices.Contains([]string{"--help", "-h"}, args[len(args)-1]) {
 		return hook(args[2:], environ, stdin)
 	}
 	outliveReaders()
 	out := &output{Writer: stdout}
 	a := &app{environ: environ, stdin: stdin, stdout: out, stderr: stderr}
+	if len(args) > 1 && args[1] == statusVerbName {
+		if code, ok := plainStatus(args[2:], a, out); ok {
+			return code
+		}
+	}
 	args = args[min(1, len(args)):]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -87,7 +95,7 @@ brings every pane back to its own conversation.`,
 			root.AddCommand(v)
 		}
 	}
-	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb())
+	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb(), a.statusVerb())
 	add("embedded", a.attachVerb(), a.newVerb(), a.sendVerb(), a.readVerb(), a.killVerb(), a.serverVerb())
 	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())

@@ -237,6 +237,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 		if err == nil {
 			d.archive = d.saved.Archive // with what it carries on
 			s.prune()
+			s.app.glanced(ctx, s.host, panes, d)
 		}
 	case "-":
 		if d.bytes, err = ar.Encode(); err == nil {

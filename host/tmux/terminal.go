@@ -366,6 +366,21 @@ func (h *Host) Focus(ctx context.Context, t host.Terminal) error {
 	return nil
 }
 
+// labelOption is where a status line finds the label: #{@phux-agent-status} costs no process, and
+// tmux does not expand what it holds once more.
+const labelOption = "@phux-agent-status"
+
+// Label stores the text where the server's status lines can show it.
+func (h *Host) Label(ctx context.Context, text string) error {
+	if strings.ContainsFunc(text, unicode.IsControl) || strings.Contains(text, "#") || len(text) > 1024 {
+		return fmt.Errorf("label: %w: %q", host.ErrRequest, text)
+	}
+	if _, err := h.tool.run(ctx, "", "set-option", "-g", labelOption, text); err != nil {
+		return fmt.Errorf("label: %w", err)
+	}
+	return nil
+}
+
 // Here is the pane that this process was called from.
 type Here struct {
 	Terminal  host.Terminal

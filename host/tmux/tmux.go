@@ -53,6 +53,7 @@ var (
 	_ host.Namer     = (*Host)(nil)
 	_ host.Environer = (*Host)(nil)
 	_ host.Looker    = (*Host)(nil)
+	_ host.Labeler   = (*Host)(nil)
 )
 
 // New resolves which server is meant, as tmux does: -S, -L, $TMUX, then "default" in

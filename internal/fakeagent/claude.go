@@ -99,15 +99,26 @@ func (r *run) claude() int {
 	r.started(settings, source)
 	if headless {
 		defer os.Remove(registry)
+		r.claudeLike(settings, "UserPromptSubmit", r.id, nil)
+		defer r.claudeLike(settings, "Stop", r.id, nil)
 		return r.once(prompt, r.args[len(r.args)-1])
 	}
 	if nested {
 		fmt.Fprintln(r.out, "Transcript saving is off — inherited CLAUDE_CODE_CHILD_SESSION marker")
 	}
+	tell := func(event string, more map[string]any) func(string) error {
+		return func(string) error { r.claudeLike(settings, event, r.id, more); return nil }
+	}
 	return r.loop(session{
-		prompt: prompt,
-		leave:  func() { _ = os.Remove(registry) },
+		prompt:   prompt,
+		prompted: func() { r.claudeLike(settings, "UserPromptSubmit", r.id, nil) },
+		replied:  func() { r.claudeLike(settings, "Stop", r.id, nil) },
+		leave:    func() { _ = os.Remove(registry) },
 		commands: map[string]func(string) error{
+			"/busy":  tell("UserPromptSubmit", nil),
+			"/ask":   tell("Notification", map[string]any{"notification_type": "permission_prompt", "message": "may I?"}),
+			"/allow": tell("PostToolUse", nil),
+			"/stop":  tell("Stop", nil),
 			"/clear": func(string) error {
 				old := r.id
 				r.id, r.users = uuid.NewString(), nil

@@ -4,7 +4,8 @@
 // their terminal as prompts, and log what was run, by whom and where.
 //
 // Commands on the prompt, besides the CLI's own (/clear, /new, /exit): "/die N" exits with N,
-// "/run ARGS…" runs a program from inside the agent, as its shell tool would.
+// "/run ARGS…" runs a program from inside the agent, as its shell tool would. The fake claude also
+// has a turn in parts, as its hooks tell of them: /busy, /ask (for a permission), /allow, /stop.
 package fakeagent
 
 import (
@@ -175,6 +176,7 @@ type session struct {
 	commands map[string]func(arg string) error
 	leave    func() // clean exit and hangup
 	prompted func() // before a turn, as a hook is told
+	replied  func() // after a turn, likewise
 	ignore   bool   // survives SIGHUP
 }
 
@@ -255,6 +257,9 @@ func (r *run) loop(s session) int {
 				r.users = append(r.users, line)
 				r.log("prompt")
 				fmt.Fprintf(r.out, "reply to %q turns=%d\n", line, len(r.users))
+				if s.replied != nil {
+					s.replied()
+				}
 			}
 			fmt.Fprint(r.out, "> ")
 		}
