@@ -2,8 +2,11 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,10 +44,16 @@ type emulator interface {
 	Cursor() (col, row int, shown bool)
 	// Title is the one that the program has set, if any.
 	Title() string
+	// Begun is the output since the last character or sequence that was whole. Of a string that
+	// is longer than any question it is the beginning, and long is true.
+	Begun() (b []byte, long bool)
 }
 
 // output is the way of the bytes from a terminal's program to those who look. The emulator is
 // beside it: bytes wait for it, up to a bound, and are fed when somebody asks, or when many wait.
+//
+// A program's questions are answered once: by the terminal of the viewer that answers, or by the
+// emulator where there is none. The other viewers do not get them.
 type output struct {
 	mu         sync.Mutex
 	cols, rows int
@@ -53,10 +62,13 @@ type output struct {
 	feeding    bool
 	fed        time.Time
 	viewers    []*viewer
+	answers    *viewer // has a window, and is not behind; stays for as long as that is so
+	asker      asker   // for the other viewers with a window
 
 	screenMu sync.Mutex // taken after mu
 	screen   emulator
-	alone    bool         // nobody looked when what is being fed was written
+	begun    atomic.Bool  // the screen stands within a sequence
+	alone    bool         // nobody was there to answer when what is being fed was written
 	answer   func([]byte) // types what the emulator answers
 }
 
@@ -64,8 +76,31 @@ type output struct {
 type viewer struct {
 	peer       *peer
 	terminal   *terminal
-	cols, rows int
+	cols, rows int  // of its window; one without looks only, and nothing answers there
 	behind     bool // it gets no bytes until it has read what waits, and then the whole screen
+	strained   bool // it gets the output without questions
+}
+
+func (v *viewer) window() bool { return v.cols > 0 && v.rows > 0 }
+
+// elect sees to it that one who can answer does. mu is held, and everything that was written is
+// delivered.
+func (o *output) elect() {
+	if v := o.answers; v != nil && v.window() && !v.behind && slices.Contains(o.viewers, v) {
+		return
+	}
+	o.answers = nil
+	for _, v := range o.viewers {
+		if !v.window() || v.behind {
+			continue
+		}
+		if o.answers = v; v.strained {
+			if v.strained = false; o.asker.begun() {
+				o.paint(v) // what was held back is its own now
+			}
+		}
+		return
+	}
 }
 
 func (o *output) size() (cols, rows int) {
@@ -88,28 +123,54 @@ const stall = 500 * time.Millisecond
 func (o *output) deliver(id string, b []byte) {
 	var full []*viewer
 	o.mu.Lock()
+	o.elect()
 	o.keep(b)
-	if len(o.viewers) > 0 {
-		frame := outputFrame(id, b)
-		for _, v := range o.viewers {
-			if !v.behind && v.peer.output(frame) {
-				full = append(full, v)
-			}
+	var frame, strained []byte
+	for _, v := range o.viewers {
+		switch {
+		case v.behind:
+			continue
+		case !v.strained && frame == nil:
+			frame = outputFrame(id, b)
+		case v.strained && strained == nil:
+			strained = outputFrame(id, o.asker.strain(b))
+		}
+		f := frame
+		if v.strained {
+			f = strained
+		}
+		if v.peer.output(f) {
+			full = append(full, v)
 		}
 	}
 	o.mu.Unlock()
 	for _, v := range full {
 		if !v.peer.drained(stall) {
 			o.mu.Lock()
+			o.catchUp() // as what it may have answered
 			v.behind = true
+			o.elect()
 			o.mu.Unlock()
 			v.peer.fallBehind(v)
 		}
 	}
 }
 
+// outputFrame says what fields{keyKind: kindOutput, termID: id, termData: b}.frame() says; it is on
+// the byte path, and so it is written by hand.
 func outputFrame(id string, b []byte) []byte {
-	return fields{keyKind: kindOutput, termID: id, termData: b}.frame()
+	const (
+		threePairs  = 0x83
+		str8, bin32 = 0xd9, 0xc6
+		around      = 1 + 2 + 3 + 2 + 4
+	)
+	n := around + len(id) + len(b)
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+n), uint32(n))
+	out = append(out, threePairs, keyKind, kindOutput, termID, str8, byte(len(id)))
+	out = append(out, id...)
+	out = append(out, termData, bin32)
+	out = binary.BigEndian.AppendUint32(out, uint32(len(b)))
+	return append(out, b...)
 }
 
 // keep adds to what waits for the emulator.
@@ -122,16 +183,20 @@ func (o *output) keep(b []byte) {
 	if o.feeding {
 		return
 	}
-	// Where nobody looks, a program's questions are the emulator's to answer, and soon.
-	asks := len(o.viewers) == 0 && bytes.IndexByte(b, 0x1b) >= 0
+	// Where nobody answers, a program's questions are the emulator's, and soon.
+	asks := o.answers == nil && (o.begun.Load() || bytes.IndexByte(b, esc) >= 0)
 	if asks || len(o.waiting) >= feedBytes {
-		o.feeding = true
-		pause := feedPause
-		if asks && time.Since(o.fed) > feedPause {
-			pause = time.Millisecond
-		}
-		time.AfterFunc(pause, o.feed)
+		o.feedLater(asks)
 	}
+}
+
+func (o *output) feedLater(soon bool) {
+	o.feeding = true
+	pause := feedPause
+	if soon && time.Since(o.fed) > feedPause {
+		pause = time.Millisecond
+	}
+	time.AfterFunc(pause, o.feed)
 }
 
 // feed gives the emulator what waits; the byte path goes on meanwhile.
@@ -139,10 +204,18 @@ func (o *output) feed() {
 	o.mu.Lock()
 	b, lost := o.take()
 	o.screenMu.Lock()
-	o.fed, o.alone = time.Now(), len(o.viewers) == 0
+	o.fed, o.alone = time.Now(), o.answers == nil
 	o.mu.Unlock()
 	o.write(b, lost)
 	o.screenMu.Unlock()
+	if o.begun.Load() {
+		// The rest of a question may have come meanwhile.
+		o.mu.Lock()
+		if len(o.waiting) > 0 && !o.feeding {
+			o.feedLater(true)
+		}
+		o.mu.Unlock()
+	}
 }
 
 func (o *output) take() (b []byte, lost bool) {
@@ -166,12 +239,14 @@ func (o *output) write(b []byte, lost bool) {
 		o.screen.Lost()
 	}
 	o.screen.Write(b)
+	begun, _ := o.screen.Begun()
+	o.begun.Store(len(begun) > 0)
 }
 
 // catchUp feeds what waits; mu is held.
 func (o *output) catchUp() {
 	o.screenMu.Lock()
-	o.alone = len(o.viewers) == 0
+	o.alone = o.answers == nil
 	o.write(o.take())
 	o.screenMu.Unlock()
 }
@@ -190,7 +265,7 @@ func (o *output) see(f func(emulator)) {
 func (o *output) shownTitle() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.screen == nil && bytes.IndexByte(o.waiting, 0x1b) < 0 {
+	if o.screen == nil && bytes.IndexByte(o.waiting, esc) < 0 {
 		return ""
 	}
 	o.catchUp()
@@ -214,18 +289,42 @@ func (o *output) paint(v *viewer) {
 	o.catchUp()
 	o.screenMu.Lock()
 	defer o.screenMu.Unlock()
-	v.peer.output(outputFrame(v.terminal.id, o.screen.Paint()))
+	picture := o.screen.Paint()
+	begun, long := o.screen.Begun()
+	if v.strained {
+		o.asker.resume(begun, long)
+	}
+	if !v.strained || len(begun) > 0 && begun[0] != esc { // a character is no question
+		picture = append(picture, begun...)
+	}
+	v.peer.output(outputFrame(v.terminal.id, picture))
 }
 
 // repaint brings a viewer up that was behind.
 func (o *output) repaint(v *viewer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, w := range o.viewers {
-		if w == v && v.behind {
-			v.behind = false
-			o.paint(v)
-		}
+	if !v.behind || !slices.Contains(o.viewers, v) {
+		return
+	}
+	o.catchUp() // as what was written before it could answer
+	v.behind, v.strained = false, false
+	o.elect()
+	v.strained = v.window() && v != o.answers
+	o.paint(v)
+}
+
+// look gives a view another size. One that comes to have a window, or has none any more, is shown
+// everything anew, for whether it gets questions may be another matter now.
+func (o *output) look(v *viewer, cols, rows int) {
+	o.mu.Lock()
+	before := v.window()
+	v.cols, v.rows = cols, rows
+	changed := before != v.window() && !v.behind
+	v.behind = v.behind || changed
+	o.mu.Unlock()
+	if changed {
+		o.repaint(v)
 	}
 }
 
@@ -236,9 +335,10 @@ func (o *output) detach(v *viewer) {
 	for i, w := range o.viewers {
 		if w == v {
 			o.viewers = append(o.viewers[:i:i], o.viewers[i+1:]...)
-			return
+			break
 		}
 	}
+	o.elect()
 }
 
 // fit is the smallest size of those who look.

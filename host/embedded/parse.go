@@ -1,6 +1,9 @@
 package embedded
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // The parser takes bytes apart as terminals do: text, controls, and the sequences of ECMA-48. It
 // keeps what one write leaves unfinished for the next, within bounds.
@@ -33,10 +36,57 @@ type parser struct {
 	text    []byte
 	partial [utf8.UTFMax]byte
 	pending int
+	raw     []byte // of a sequence that is not over, up to maxQuestion
+	long    bool   // it is longer
 }
 
 // Write takes output.
 func (s *screen) Write(b []byte) {
+	s.take(b)
+	s.parser.keep(b)
+}
+
+// keep remembers what of a write is a sequence that is not over.
+func (p *parser) keep(b []byte) {
+	if p.state == ground {
+		p.raw, p.long = p.raw[:0], false
+		return
+	}
+	end := len(b)
+	if p.state == strEsc && end > 0 {
+		end-- // its last ESC is not where it began
+	}
+	if n := bytes.LastIndexByte(b[:end], esc); n >= 0 {
+		p.raw, p.long, b = p.raw[:0], false, b[n:]
+	}
+	for _, c := range b {
+		// A control within a sequence has acted already.
+		if p.state < str && c < 0x20 && c != esc {
+			continue
+		}
+		if len(p.raw) >= maxQuestion {
+			p.long = p.state >= str
+			break
+		}
+		p.raw = append(p.raw, c)
+	}
+}
+
+// Begun is what has been read of a character or a sequence that is not over. Of a long string it is
+// the beginning, and long is true.
+func (p *parser) Begun() (b []byte, long bool) {
+	switch {
+	case p.pending > 0:
+		return p.partial[:p.pending], false
+	case p.long && p.state == strEsc:
+		return append(p.raw[:2:2], esc), true
+	case p.long:
+		return p.raw[:2], true
+	}
+	return p.raw, false
+}
+
+func (s *screen) take(b []byte) {
 	p := &s.parser
 	for i := 0; i < len(b); {
 		if p.state == ground {
@@ -94,6 +144,7 @@ func (s *screen) finish(b []byte) int {
 // Lost gives up what was begun.
 func (s *screen) Lost() {
 	s.parser.state, s.parser.pending = ground, 0
+	s.parser.raw, s.parser.long = s.parser.raw[:0], false
 	s.pen = style{}
 }
 
@@ -121,7 +172,7 @@ func (s *screen) step(c byte) {
 	case csi:
 		s.inCSI(c)
 	case csiSkip:
-		if c >= 0x40 {
+		if c >= 0x40 && c <= 0x7e {
 			p.state = ground
 		}
 	case str:
@@ -174,6 +225,8 @@ func (s *screen) afterEscape(c byte) {
 func (s *screen) inCSI(c byte) {
 	p := &s.parser
 	switch {
+	case p.inter != 0 && c < 0x40: // after an intermediate comes the end
+		p.state = csiSkip
 	case c >= '0' && c <= '9':
 		v := max(p.params[p.n], 0)*10 + int(c-'0')
 		p.params[p.n] = min(v, 99999)

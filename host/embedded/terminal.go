@@ -188,9 +188,7 @@ func (s *Server) attach(p *peer, id string, cols, rows int, begin bool) (fields,
 		s.fit(t) // the size first, so that the first picture has it
 		t.out.repaint(v)
 	} else {
-		t.out.mu.Lock()
-		v.cols, v.rows = cols, rows
-		t.out.mu.Unlock()
+		t.out.look(v, cols, rows)
 		s.fit(t)
 	}
 	c, r := t.out.size()
