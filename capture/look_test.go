@@ -37,10 +37,10 @@ func TestStates(t *testing.T) {
 			"confirmed in another spelling", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, strings.ToUpper(idA)) },
 			want{Running, Present, idA, true, ""},
 		},
-		{"unknown", agent(idA), nil, want{Running, Present, idA, true, "unconfirmed: nothing is known of it"}},
+		{"unknown", agent(idA), nil, want{Running, Present, idA, true, "unconfirmed since its launch: nothing is known of it"}},
 		{"unknown, and confirmed before", spec{integration: "demo", id: idA, mode: host.Program, facts: func(f *metadata.LaunchFacts) {
 			f.ConfirmedAt = when.Add(-3 * time.Hour)
-		}}, nil, want{Running, Present, idA, true, "last confirmed 3h0m0s ago"}},
+		}}, nil, want{Running, Present, idA, true, ", 3 hours ago: nothing is known of it"}},
 		{
 			"proving an id that is none", agent(idA), func(r *rig, p host.Terminal) { r.proves(p, "latest") },
 			want{Running, Present, idA, true, "the template refuses"},

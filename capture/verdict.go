@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
 	"github.com/phux-agent/phux-agent/plugin"
@@ -148,7 +148,7 @@ func (l *view) restorable(p *pane) (bool, string) {
 	case p.answer.Kind == owner.Confirmed:
 		return true, ""
 	}
-	return true, "unconfirmed: " + p.unproven() + l.age(p)
+	return true, fmt.Sprintf("unconfirmed since %s: %s", ui.Since(p.Facts.ConfirmedAt, l.now), p.unproven())
 }
 
 // unresolved is the refusal in one line; a broken template's message has its place in the linter.
@@ -162,13 +162,6 @@ func (p *pane) unproven() string {
 		return p.answer.Reason
 	}
 	return "no agent of it runs"
-}
-
-func (l *view) age(p *pane) string {
-	if p.Facts.ConfirmedAt.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("; last confirmed %s ago", l.now.Sub(p.Facts.ConfirmedAt).Round(time.Second))
 }
 
 func exitWords(p *pane) string {

@@ -79,6 +79,7 @@ type stage struct {
 	home  string
 	panes []*pane
 	said  int
+	ran   []proc.ID // before the last end of the server
 }
 
 // pane is one agent pane as the test keeps account of it.
@@ -490,6 +491,12 @@ func (s *stage) killServer() {
 	if pid < 2 {
 		return
 	}
+	s.ran = nil
+	for _, p := range s.processes() {
+		if info, err := proc.Stat(p); err == nil {
+			s.ran = append(s.ran, info.ID())
+		}
+	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 	s.await("the end of the tmux server", func() (bool, string) { return !alive(pid), "" })
 }
@@ -615,11 +622,17 @@ func (s *stage) powerCut() {
 	_ = os.MkdirAll(run, 0o700)
 }
 
-// hungUp waits until every agent has ended by the hangup of its terminal.
+// hungUp waits until every agent has ended by the hangup of its terminal: also one that is ending
+// and shows no environment any more.
 func (s *stage) hungUp() {
 	s.Helper()
 	s.await("the agents' end after the hangup", func() (bool, string) {
 		var lines []string
+		for _, id := range s.ran {
+			if proc.Alive(id) {
+				lines = append(lines, fmt.Sprintf("%d still", id.PID))
+			}
+		}
 		for _, pid := range s.processes() {
 			argv, _ := proc.Cmdline(pid)
 			lines = append(lines, fmt.Sprintf("%d %q", pid, argv))

@@ -55,6 +55,12 @@ func inString(s string) string {
 	return string(b[1 : len(b)-1])
 }
 
+// HookTells reports a CLI whose hook says which conversation is the active one, by an entry that we
+// can install.
+func (t *Template) HookTells() bool {
+	return len(t.Hooks) > 0 && slices.ContainsFunc(t.Observe, func(o Observe) bool { return o.Kind == "hook" })
+}
+
 const maxEntry = 16 << 10 // bytes of a hook's entry
 
 func (r *reader) hook(t *Template, i int) {

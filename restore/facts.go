@@ -54,6 +54,7 @@ type Agent struct {
 	ProgramErr error
 	Store      string // fingerprint of the transcript store in the pane's environment
 	Unmet      []Unmet
+	Hooked     bool // its hook calls us
 }
 
 // Unmet is a requirement of a restore that does not hold.
@@ -201,7 +202,7 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 				a, known := f.Agents[w.key]
 				if !known {
 					a = resolve(e, w.key, f.Path)
-					envs[w.key] = f.finish(&a, base)
+					envs[w.key] = e.finish(&a, base)
 					f.Agents[w.key] = a
 				}
 				if a.Err != nil || a.Owner.Template.CheckID(w.record.NativeID) != nil {
@@ -224,18 +225,44 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 		f.Notes = append(f.Notes, fmt.Sprintf("whether a conversation is open already is known by claims only: %v", err))
 	}
 	found := make([]Talk, len(talks))
-	each(len(talks), func(i int) {
+	ask := func(i int) {
 		k := talks[i]
 		t := f.Agents[k.AgentKey].Owner.Template
 		found[i].Presence, found[i].Detail = owner.Probe(t, k.NativeID, envs[k.AgentKey])
 		if seer != nil {
 			found[i].Live = seer.Find(e.Claims, t, k.identity(), envs[k.AgentKey])
 		}
-	})
+	}
+	each(len(talks), ask)
+	var dying, pids []int
+	for i, k := range talks {
+		if f.dying(k, found[i].Live) {
+			dying, pids = append(dying, i), append(pids, found[i].Live.Process.PID)
+		}
+	}
+	if len(dying) > 0 && e.Watch != nil {
+		if err := e.Watch(ctx, pids, dyingTime); err != nil {
+			return err
+		}
+		if seer, err = owner.NewObserver(); err != nil {
+			return fmt.Errorf("look for what runs: %w", err)
+		}
+		each(len(dying), func(n int) { ask(dying[n]) })
+	}
 	for i, k := range talks {
 		f.Talks[k] = found[i]
 	}
 	return ctx.Err()
+}
+
+// dying reports an owner that has lost its terminal, or whose server is gone, and whose template
+// says that it does not outlive that: it is most likely on its way out, as after the server was
+// killed a moment ago, and is worth a short wait before it is called a survivor.
+func (f *Facts) dying(k TalkKey, l owner.Live) bool {
+	if f.Agents[k.AgentKey].Owner.Template.Launch.SurvivesHangup {
+		return false
+	}
+	return l.Kind == owner.Orphan || l.Kind == owner.Claimed && l.Place.Host == f.Host.Server && !f.Host.Running
 }
 
 func (k TalkKey) identity() metadata.Identity {
@@ -306,7 +333,7 @@ func resolve(e Env, k AgentKey, path string) Agent {
 }
 
 // finish adds what depends on the environment of the agent's pane, and returns that.
-func (f *Facts) finish(a *Agent, base integrations.Env) integrations.Env {
+func (e Env) finish(a *Agent, base integrations.Env) integrations.Env {
 	if a.Err != nil {
 		return base
 	}
@@ -315,6 +342,7 @@ func (f *Facts) finish(a *Agent, base integrations.Env) integrations.Env {
 		env = overlay(base, cmd)
 	}
 	a.Store = owner.Store(a.Owner.Template, env)
+	a.Hooked = e.Hooked != nil && e.Hooked(a.Owner.Template)
 	for _, r := range a.Owner.Template.Require {
 		if r.At == "launch" {
 			continue

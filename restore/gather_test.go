@@ -320,6 +320,54 @@ func TestGatherLive(t *testing.T) {
 	}
 }
 
+// What the last server's end is just ending is waited for, and not called a survivor.
+func TestGatherWaitsForTheDying(t *testing.T) {
+	for name, c := range map[string]struct {
+		place    owner.Place
+		ends     bool
+		survivor bool // by its template
+		want     Verdict
+		waits    int
+	}{
+		"its server is gone":      {owner.Place{Host: "memory-memory", Terminal: "%7"}, true, false, Resume, 1},
+		"it does not end":         {owner.Place{Host: "memory-memory", Terminal: "%7"}, false, false, AlreadyLive, 1},
+		"it outlives a hangup":    {owner.Place{Host: "memory-memory", Terminal: "%7"}, false, true, AlreadyLive, 0},
+		"it runs on another host": {owner.Place{Host: "tmux-L-other", Terminal: "%7"}, false, false, AlreadyLive, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write(".fake/"+id1+".jsonl", "{}\n")
+			p, kill := child(t)
+			if err := m.e.Claims.Rebuild(metadata.Identity{IntegrationID: "fake", NativeID: id1}, p, c.place); err != nil {
+				t.Fatal(err)
+			}
+			if c.survivor {
+				own, err := m.e.Registry.Resolve("fake")
+				if err != nil {
+					t.Fatal(err)
+				}
+				own.Template.Launch.SurvivesHangup = true
+			}
+			m.e.Info = &host.Info{Kind: memory.Kind, Server: "memory-memory", AtomicRecord: true}
+			waits := 0
+			m.e.Watch = func(_ context.Context, pids []int, _ time.Duration) error {
+				waits++
+				if !slices.Equal(pids, []int{p.PID}) {
+					t.Errorf("it waits for %v", pids)
+				}
+				if c.ends {
+					kill()
+				}
+				return nil
+			}
+			pp := m.plan(m.source(m.pane(id1, "")), Options{}).Sessions[0].Panes[0]
+			if pp.Verdict != c.want || waits != c.waits {
+				t.Errorf("%s, %q, after %d waits", pp.Verdict, pp.Reason, waits)
+			}
+		})
+	}
+}
+
 // narrow is a host that cannot hold dots, and whose panes have an environment of their own.
 type narrow struct {
 	*memory.Host

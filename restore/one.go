@@ -12,7 +12,8 @@ import (
 	"github.com/phux-agent/phux-agent/owner"
 )
 
-// dyingTime bounds the wait for the last owner of a respawned pane to be gone.
+// dyingTime bounds the wait for the last owner of a respawned pane to be gone, and for owners that
+// lost their terminal or their server.
 const dyingTime = 5 * time.Second
 
 // One re-resolves and plans a single pane from its current record: a respawned pane and a
@@ -108,6 +109,7 @@ func gatherOne(ctx context.Context, e Env, src Source, self owner.Place) (*Facts
 		}
 	}
 	f.Host.AtomicRecord = true // the pane is there, with its record
+	e.Watch = nil              // One waits itself, for the last owner of this very pane
 	err := f.gather(ctx, e, src, Options{}, []*archive.Session{&src.Archive.Sessions[0]})
 	return f, err
 }

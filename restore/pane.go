@@ -10,6 +10,7 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
 	"github.com/phux-agent/phux-agent/plugin"
@@ -271,7 +272,11 @@ func (m *maker) agentPane(s *archive.Session, p *archive.Pane, w want, pp *PaneP
 		return
 	}
 	pp.Verdict, pp.Hint = v.verdict, v.hint
-	pp.Reason = join(v.reason, m.caveats(p))
+	pp.Unconfirmed = m.unconfirmed(p)
+	pp.Reason = join(v.reason, pp.Unconfirmed, m.caveats(p))
+	if pp.Unconfirmed != "" && pp.Hint == "" && t.HookTells() && !a.Hooked {
+		pp.Hint = fmt.Sprintf("phux-agent hooks install %s, and it tells from then on which conversation is open", quoteArg(t.ID))
+	}
 	pp.Start = host.Start{
 		Mode: host.Program, Argv: slices.Concat([]string{a.Program}, cmd.Argv[1:]), Dir: dir,
 		Set: environ(cmd.Set, m.f.Path), Unset: slices.Clone(cmd.Unset), AfterExit: t.Launch.AfterExit,
@@ -433,26 +438,25 @@ func (m *maker) liveTrouble(l owner.Live, id metadata.Identity) *trouble {
 	return t
 }
 
-// caveats are true of a pane that comes back, and worth a word.
-func (m *maker) caveats(p *archive.Pane) string {
-	if p.Agent == nil {
+// unconfirmed says since when, and why, nothing has proven that the record is the conversation
+// that was open; empty where it was proven when it was saved.
+func (m *maker) unconfirmed(p *archive.Pane) string {
+	if p.Agent == nil || p.Agent.Unconfirmed == "" {
 		return ""
 	}
-	var words []string
-	if p.Agent.Unconfirmed != "" {
-		w := "the record is unconfirmed: " + p.Agent.Unconfirmed
-		if at := p.Agent.ConfirmedAt; !at.IsZero() && m.f.Now.After(at) {
-			w += fmt.Sprintf(" (last confirmed %s ago)", roughly(m.f.Now.Sub(at)))
-		}
-		if n := len(p.Agent.Previous); n > 0 {
-			w += "; before it: " + p.Agent.Previous[0]
-		}
-		words = append(words, w)
+	w := fmt.Sprintf("unconfirmed since %s: %s", ui.Since(p.Agent.ConfirmedAt, m.f.Now), p.Agent.Unconfirmed)
+	if n := len(p.Agent.Previous); n > 0 {
+		w += "; before it: " + p.Agent.Previous[0]
 	}
-	if !m.src.Own && p.Agent.Profile != "" && p.Agent.Profile != DefaultProfile {
-		words = append(words, fmt.Sprintf("profile %q is not used for an imported archive", p.Agent.Profile))
+	return w
+}
+
+// caveats are true of a pane that comes back, and worth a word.
+func (m *maker) caveats(p *archive.Pane) string {
+	if p.Agent != nil && !m.src.Own && p.Agent.Profile != "" && p.Agent.Profile != DefaultProfile {
+		return fmt.Sprintf("profile %q is not used for an imported archive", p.Agent.Profile)
 	}
-	return join(words...)
+	return ""
 }
 
 // quoteArg quotes data for a command that a person may copy into a shell.

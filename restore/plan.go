@@ -12,6 +12,7 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // Make is the pure function behind docs/restore.md: archive, facts and options become one verdict per
@@ -398,22 +399,7 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func count(n int, noun string) string { return ui.Count(n, noun) }
 
 // roughly says a duration as people do.
-func roughly(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return count(int(d/time.Second), "second")
-	case d < 2*time.Hour:
-		return count(int(d/time.Minute), "minute")
-	case d < 48*time.Hour:
-		return count(int(d/time.Hour), "hour")
-	}
-	return count(int(d/(24*time.Hour)), "day")
-}
+func roughly(d time.Duration) string { return ui.Roughly(d) }

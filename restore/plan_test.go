@@ -24,6 +24,7 @@ type verdictCase struct {
 	action  string   // of its session; empty means Create
 	reason  []string // each is part of the pane's reason
 	hint    string   // part of the hint
+	noHint  bool
 	arrange func(w *world)
 }
 
@@ -39,6 +40,14 @@ func resolveCase(r plugin.Reason, hint string) verdictCase {
 }
 
 func verdictCases() []verdictCase {
+	hears := func(w *world) {
+		w.change(key("claude-code"), func(a *Agent) {
+			t := *a.Owner.Template
+			t.Hooks = []integrations.Hook{{File: "~/x", Format: integrations.FormatFile, Entry: "${COMMAND}"}}
+			t.Observe = append(slices.Clone(t.Observe), integrations.Observe{Kind: "hook", On: []string{"Stop"}, ID: "/id"})
+			a.Owner.Template = &t
+		})
+	}
 	absent := func(w *world) { w.talk(id1, func(t *Talk) { t.Presence, t.Detail = owner.Absent, "looked in /store" }) }
 	cannot := func(w *world) {
 		w.talk(id1, func(t *Talk) { t.Presence, t.Detail = owner.CannotTell, "permission denied" })
@@ -65,10 +74,30 @@ func verdictCases() []verdictCase {
 			arrange: func(w *world) { w.first().Agent, w.first().Cwd = nil, "/src/a" },
 		},
 		{
-			name: "unconfirmed, with an earlier id", want: Resume, reason: []string{"unconfirmed: two threads", "60 minutes ago", id2},
+			name: "unconfirmed, with an earlier id", want: Resume, reason: []string{"unconfirmed since 20", "60 minutes ago: two threads", id2},
 			arrange: func(w *world) {
 				w.first().Agent.Unconfirmed, w.first().Agent.Previous = "two threads", []string{id2}
 			},
+		},
+		{
+			name: "unconfirmed, of a CLI whose hook would tell", want: Resume, reason: []string{"unconfirmed since its launch: two threads"},
+			hint: "phux-agent hooks install claude-code",
+			arrange: func(w *world) {
+				w.first().Agent.Unconfirmed, w.first().Agent.ConfirmedAt = "two threads", time.Time{}
+				hears(w)
+			},
+		},
+		{
+			name: "unconfirmed, though its hook calls us", want: Resume, reason: []string{"two threads"}, noHint: true,
+			arrange: func(w *world) {
+				w.first().Agent.Unconfirmed = "two threads"
+				hears(w)
+				w.change(key("claude-code"), func(a *Agent) { a.Hooked = true })
+			},
+		},
+		{
+			name: "unconfirmed, of a CLI without a hook that tells", want: Resume, reason: []string{"two threads"}, noHint: true,
+			arrange: func(w *world) { w.first().Agent.Unconfirmed = "two threads" },
 		},
 		{
 			name: "never prompted", want: FreshSameID, reason: []string{"never prompted"},
@@ -422,6 +451,9 @@ func TestEveryVerdict(t *testing.T) {
 				if !strings.Contains(pane.Reason, r) {
 					t.Errorf("reason %q lacks %q", pane.Reason, r)
 				}
+			}
+			if c.noHint && pane.Hint != "" {
+				t.Errorf("hint %q", pane.Hint)
 			}
 			if !strings.Contains(pane.Hint, c.hint) {
 				t.Errorf("hint %q lacks %q", pane.Hint, c.hint)
@@ -920,17 +952,6 @@ func TestOutcomeOfPlans(t *testing.T) {
 		}
 		if got := w.plan().Dry().Outcome(); got != want {
 			t.Errorf("%s: outcome %d, want %d", c.name, got, want)
-		}
-	}
-}
-
-func TestRoughly(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		time.Second: "1 second", 90 * time.Second: "90 seconds", 5 * time.Minute: "5 minutes",
-		3 * time.Hour: "3 hours", 47 * time.Hour: "47 hours", 72 * time.Hour: "3 days",
-	} {
-		if got := roughly(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
 }

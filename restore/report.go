@@ -40,6 +40,7 @@ type PaneReport struct {
 	Command      string                 `json:"command,omitzero"` // as archived: shown, never run
 	Previous     []string               `json:"previous,omitempty"`
 	NotPreserved []string               `json:"not_preserved,omitempty"`
+	Unconfirmed  string                 `json:"unconfirmed,omitzero"` // since when its record is not proven, and why
 }
 
 // What was observed of a pane.
@@ -55,6 +56,7 @@ func (p *PaneReport) result(s string) { p.Result = &s }
 func (p *PaneReport) from(pp *PanePlan) {
 	p.Window, p.Index, p.Verdict, p.Reason, p.Hint = pp.Window, pp.Index, pp.Verdict, pp.Reason, pp.Hint
 	p.Record, p.Dir, p.Title, p.Command = pp.Record, pp.Dir, pp.Title, pp.Command
+	p.Unconfirmed = pp.Unconfirmed
 	p.Previous, p.NotPreserved = slices.Clone(pp.Previous), slices.Clone(pp.NotPreserved)
 }
 

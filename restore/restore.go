@@ -43,6 +43,10 @@ type Env struct {
 	// Info of the host, where the caller has asked just now; nil asks again. Apply asks by itself.
 	Info *host.Info
 
+	// Hooked reports an agent whose hook calls us already: what it does not confirm, an install
+	// would not mend. Nil knows of none.
+	Hooked func(*integrations.Template) bool
+
 	// Lock makes this the only restore of the server, and autosave silent, until unlock.
 	// Apply takes it; nil means that no other can be there.
 	Lock func() (unlock func(), err error)
@@ -102,6 +106,7 @@ type PanePlan struct {
 	Dir          string // where it starts; for an agent, where it was launched
 	Previous     []string
 	NotPreserved []string
+	Unconfirmed  string // since when its record is not proven, and why; empty where it is
 	Start        host.Start
 
 	key          AgentKey

@@ -83,6 +83,16 @@ func (a *app) hooksEnv() (hooks.Env, error) {
 	return hooks.Env{Getenv: a.lookup, Program: self, State: filepath.Join(d.State, "hooks")}, err
 }
 
+// hookSet reports an agent whose own files call this program at all of its hook's events.
+func (a *app) hookSet(t *integrations.Template) bool {
+	env, err := a.hooksEnv()
+	if err != nil {
+		return false
+	}
+	edits, err := env.Plan(t, true)
+	return err == nil && !slices.ContainsFunc(edits, func(e hooks.Edit) bool { return e.State != hooks.Installed })
+}
+
 // ownPath is this program as others are to call it: as PATH has it, where that is the same file,
 // for such a name outlives an upgrade.
 func (a *app) ownPath() (string, error) {

@@ -61,6 +61,7 @@ type psPane struct {
 	Key        string                 `json:"key"`
 	Profile    string                 `json:"profile"`
 	Changed    string                 `json:"changed"`
+	Hint       string                 `json:"hint"`
 }
 
 // psDocument is what ps --json prints.
@@ -75,7 +76,7 @@ func (a *app) ps(ctx context.Context, all bool) error {
 		return err
 	}
 	if a.json {
-		return writeDocument(a.stdout, documentOf(panes))
+		return writeDocument(a.stdout, a.documentOf(panes))
 	}
 	return a.sayPanes(a.stdout, panes, all, a.width())
 }
@@ -98,12 +99,12 @@ func (a *app) lookAt(ctx context.Context) ([]capture.Pane, error) {
 	return panes, nil
 }
 
-func documentOf(panes []capture.Pane) psDocument {
+func (a *app) documentOf(panes []capture.Pane) psDocument {
 	doc := psDocument{SchemaVersion: schemaVersion}
 	for _, p := range panes {
 		doc.Panes = append(doc.Panes, psPane{
 			p.Terminal.ID, p.Session, p.Window, p.Index, p.Cwd, p.Record, p.Agent, p.State, p.Durability,
-			p.Restorable, reasonOf(p), p.Facts.PaneKey, p.Facts.Profile, p.Changed,
+			p.Restorable, reasonOf(p), p.Facts.PaneKey, p.Facts.Profile, p.Changed, a.hookHint(p),
 		})
 	}
 	return doc
@@ -128,8 +129,29 @@ func reasonOf(p capture.Pane) string {
 	return p.Reason
 }
 
+// hookHint is what would make a running agent tell which conversation it has open, where nothing
+// proves it.
+func (a *app) hookHint(p capture.Pane) string {
+	id := p.Facts.IntegrationID
+	if p.Record != nil {
+		id = p.Record.IntegrationID
+	}
+	if p.State != capture.Running || p.Facts.Unconfirmed == "" || id == "" {
+		return ""
+	}
+	reg, err := a.registry()
+	if err != nil {
+		return ""
+	}
+	own, err := reg.Resolve(id)
+	if err != nil || !own.Template.HookTells() || a.hookSet(own.Template) {
+		return ""
+	}
+	return fmt.Sprintf("phux-agent hooks install %s, and it tells from then on which conversation is open", shellQuote(id))
+}
+
 func (a *app) sayPanes(w io.Writer, panes []capture.Pane, all bool, width int) error {
-	type row struct{ place, state, agent, id, dir, note string }
+	type row struct{ place, state, agent, id, dir, note, hint string }
 	var rows []row
 	agents := 0
 	for _, p := range panes {
@@ -151,7 +173,7 @@ func (a *app) sayPanes(w io.Writer, panes []capture.Pane, all bool, width int) e
 		if isAgent && !p.Restorable {
 			note = joinNotes("not restorable", note)
 		}
-		rows = append(rows, row{fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index), stateOf(p), agent, id, p.Cwd, note})
+		rows = append(rows, row{fmt.Sprintf("%s:%d.%d", p.Session, p.Window, p.Index), stateOf(p), agent, id, p.Cwd, note, a.hookHint(p)})
 	}
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(w, "no agent runs in %s\n", plural(len(panes), "pane"))
@@ -182,6 +204,9 @@ func (a *app) sayPanes(w io.Writer, panes []capture.Pane, all bool, width int) e
 		t.Row(cells...)
 		if r.note != "" {
 			t.Note(r.note, max(width, 0))
+		}
+		if r.hint != "" {
+			t.Note("→ "+r.hint, max(width, 0))
 		}
 	}
 	return t.Write(w, "")

@@ -294,7 +294,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 }
 
 func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
-	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
+	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Hooked: a.hookSet}
 	var err error
 	if e.Config, err = a.config(); err != nil {
 		return e, err
@@ -406,6 +406,8 @@ func (v *restoreView) session(s restore.SessionReport) {
 		width := max(a.width()-2, 0)
 		if p.Reason != "" && (v.dry || !v.asWanted(p)) {
 			t.Note(p.Reason, width)
+		} else if p.Unconfirmed != "" {
+			t.Note(p.Unconfirmed, width)
 		}
 		if p.Hint != "" {
 			t.Note("→ "+p.Hint, width)

@@ -120,7 +120,7 @@ func (a *app) psText(ctx context.Context, all, live bool) (string, error) {
 	}
 	var b bytes.Buffer
 	if a.json {
-		err = writeLine(&b, documentOf(panes))
+		err = writeLine(&b, a.documentOf(panes))
 		return b.String(), err
 	}
 	width := a.width()
