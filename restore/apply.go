@@ -56,6 +56,10 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 		made.takenKeys(ctx, held)
 	}
 	for i := range p.Sessions {
+		if p.Sessions[i].Action == Fill {
+			made.fill(ctx, &p.Sessions[i], &r.Sessions[i])
+			continue
+		}
 		if p.Sessions[i].Action != Create {
 			continue
 		}
@@ -317,14 +321,23 @@ func readBack(ask host.CreateSession, created *host.Created) error {
 		}
 		for i, spec := range ask.Windows[w].Panes {
 			got := created.Windows[w][i].Meta
-			for _, key := range slices.Sorted(maps.Keys(spec.Meta)) {
-				if !bytes.Equal(got[key], spec.Meta[key]) {
-					return fmt.Errorf("read back %s of %s: the host holds other bytes than it was given", key, created.Windows[w][i].Terminal.ID)
-				}
+			if key, ok := otherBytes(spec.Meta, got); !ok {
+				return fmt.Errorf("read back %s of %s: the host holds other bytes than it was given", key, created.Windows[w][i].Terminal.ID)
 			}
 		}
 	}
 	return nil
+}
+
+// otherBytes compares what a terminal holds with what it was given; false, and the first key that
+// differs.
+func otherBytes(given, got map[metadata.Key][]byte) (metadata.Key, bool) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if !bytes.Equal(got[key], given[key]) {
+			return key, false
+		}
+	}
+	return "", true
 }
 
 // undo removes exactly what one Create made.

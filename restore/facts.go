@@ -36,7 +36,11 @@ type Facts struct {
 	Agents map[AgentKey]Agent
 	Talks  map[TalkKey]Talk
 	Dirs   map[string]Dir
-	Notes  []string // what could not be told
+	Idle   map[string]error // by terminal id: nil is a proven idle shell; of Options.Fill
+	Notes  []string         // what could not be told
+
+	BootMode config.Mode   // of the configuration
+	Old      time.Duration // how old an archive may be without a word; 0 where nobody says
 }
 
 // AgentKey is an integration, its owner (after --owner) and a profile.
@@ -195,6 +199,7 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 				p := &s.Windows[i].Panes[j]
 				f.dir(shellDir(s, p))
 				if p.AgentSession == nil {
+	f.idle(e, o, sessions)
 					continue
 				}
 				f.dir(launchDir(s, p))

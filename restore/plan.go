@@ -43,6 +43,8 @@ type maker struct {
 	hold *holders
 }
 
+	filled map[string]bool // terminals that are to be replaced
+
 // trouble is a verdict in words.
 type trouble struct {
 	verdict      Verdict
@@ -119,6 +121,9 @@ func (m *maker) session(s *archive.Session) SessionPlan {
 		}
 	}
 	return sp
+	if m.o.Fill && there != nil && global == nil {
+		m.fill(s, &sp, there)
+	}
 }
 
 // refused puts a session's trouble over what one pane would have been. A shell has no trouble
@@ -213,7 +218,7 @@ func (m *maker) requirements(p *Plan) {
 		for i := range p.Sessions {
 			if s := &p.Sessions[i]; s.Action == Create && !m.refuses(s) {
 				for j := range s.Panes {
-					if s.Panes[j].Verdict.Starts() {
+					if s.Panes[j].Verdict.Starts() && s.makes(&s.Panes[j]) {
 						do(&s.Panes[j])
 					}
 				}
@@ -252,7 +257,9 @@ func (m *maker) refuses(s *SessionPlan) bool {
 func (m *maker) decide(s *archive.Session, sp *SessionPlan) {
 	if sp.Action != Create {
 		for i := range sp.Panes {
-			sp.Panes[i].Start = host.Start{}
+			if pp := &sp.Panes[i]; !sp.makes(pp) || !pp.Verdict.Starts() {
+				pp.unstarted()
+			}
 		}
 		return
 	}

@@ -104,6 +104,18 @@ func (r *Report) Outcome() Outcome {
 			failed = true
 			continue
 		case s.Action == Refuse:
+		case s.Action == Fill:
+			failed = failed || s.Error != ""
+			for _, p := range s.Panes {
+				switch {
+				case p.Verdict.Starts():
+					created = true
+					other = other || p.Result != nil && *p.Result == Exited
+				case p.Record != nil && (p.Verdict == PendingPane || p.Verdict.Circumstance() || p.Verdict.Authority()):
+					other = true
+				}
+			}
+			continue
 			refused = true
 			continue
 		case s.Action != Create:

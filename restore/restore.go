@@ -29,6 +29,16 @@ type Options struct {
 	FromHost bool              // consent to an archive of another machine
 	Owners   map[string]string // OLD -> NEW plugin id, for this run
 	NoWait   bool              // do not watch whether the agents stay
+	Fill     bool              // idle shells that stand where agents belong, in sessions that are there, take them
+	// Panes names panes, by pane key or as SESSION:WINDOW.PANE of the archive: their sessions are
+	// restored, and the agents of others in them wait to be asked.
+	Panes []string
+	// Mode is what this restore does with every agent; empty leaves it to the configuration, in
+	// which case what Only and Panes name is resumed: naming is asking.
+	Mode config.Mode
+	// Unattended: nobody may be there, as at boot. The boot mode of the configuration holds
+	// besides, and of an old archive nothing is resumed unasked.
+	Unattended bool
 }
 
 // Env is where a restore works.
@@ -57,6 +67,9 @@ type Env struct {
 	// ctx is done (its error): WatchProcesses, where terminals are processes of this machine. Nil
 	// waits settle out.
 	Watch func(ctx context.Context, pids []int, settle time.Duration) error
+	// Idle proves that a pane is an idle shell, or says what does not hold: IdleShell, where
+	// terminals are processes of this machine. Nil proves nothing, and no pane is filled.
+	Idle func(p host.Pane) error
 }
 
 // Source is the archive and where it came from.
@@ -86,7 +99,7 @@ const (
 type SessionPlan struct {
 	Name     string // as archived
 	HostName string // as the host can hold it
-	Action   string // Create, SkipExisting or Refuse
+	Action   string // Create, SkipExisting, Fill or Refuse
 	Reason   string
 	Panes    []PanePlan
 
@@ -136,6 +149,7 @@ type UnknownSessionError struct {
 func (e *UnknownSessionError) Error() string {
 	return fmt.Sprintf("no session %s in the archive, which holds %s", quoted(e.Unknown), quoted(e.Have))
 }
+	fill         *target              // of a pane that is there, and is replaced
 
 func quoted(names []string) string {
 	if len(names) == 0 {

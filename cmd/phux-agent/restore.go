@@ -23,6 +23,11 @@ type restoreFlags struct {
 	only, owners                                       []string
 	plan, strict, importing, fromHost, decline, noWait bool
 }
+	fill                                               bool
+
+	panes                []string
+	mode                 string
+	previous, unattended bool
 
 func (a *app) restoreVerb() *cobra.Command {
 	var f restoreFlags
@@ -64,8 +69,8 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.StringArrayVar(&f.owners, "owner", nil, "`OLD=NEW`: records of plugin OLD are of NEW, this once")
 	fl.BoolVar(&f.decline, "decline", false, "restore nothing, and carry what waits no further")
 	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
-	sets := []string{"generation name"}
-	for _, other := range []string{"plan", "only", "strict", "import", "from-host", "owner", "no-wait"} {
+	sets := []string{"generation name", "generation previous", "name previous", "mode unattended"}
+	for _, other := range []string{"pane", "mode", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
 		sets = append(sets, "decline "+other)
 	}
 	exclude(cmd, sets...)
@@ -74,10 +79,15 @@ and it runs with default profiles only. So is a generation that was edited since
 
 func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	ctx := cmd.Context()
-	o := restore.Options{Only: f.only, Strict: f.strict, Import: f.importing, FromHost: f.fromHost, NoWait: f.noWait, Owners: map[string]string{}}
+	o := restore.Options{Only: f.only, Strict: f.strict, Import: f.importing, FromHost: f.fromHost, NoWait: f.noWait, Fill: f.fill, Owners: map[string]string{}}
+	o.Panes, o.Mode, o.Unattended = f.panes, config.Mode(f.mode), f.unattended
+	if f.mode != "" && !o.Mode.Valid() {
+		return usage(cmd, "--mode %q: write auto, ask or manual", f.mode)
+	}
 	for _, m := range f.owners {
 		old, now, ok := strings.Cut(m, "=")
 		if !ok || old == "" || now == "" {
+	fl.BoolVar(&f.fill, "fill", false, "in sessions that are there, put agents into idle shells that stand in their places")
 			return usage(cmd, "--owner %q: write OLD=NEW, two plugin ids", m)
 		}
 		if have, ok := o.Owners[old]; ok && have != now {
@@ -145,6 +155,8 @@ func restoreStatus(r *restore.Report) error {
 		return &statusError{code: partial}
 	case restore.Refused:
 		return &statusError{code: refused}
+		a.keepSaved(ctx, h)
+		v.report = report
 	}
 	return &statusError{code: failed}
 }
@@ -294,7 +306,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 }
 
 func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
-	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Hooked: a.hookSet}
+	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Idle: restore.IdleShell, Hooked: a.hookSet}
 	var err error
 	if e.Config, err = a.config(); err != nil {
 		return e, err
@@ -376,9 +388,9 @@ func (v *restoreView) wrap(s string, indent int) []string {
 func (v *restoreView) session(s restore.SessionReport) {
 	a := v.app
 	fmt.Fprintln(a.stdout)
-	action := map[string]string{restore.Create: "create", restore.SkipExisting: "skip", restore.Refuse: "refuse"}[s.Action]
-	if !v.dry && s.Error == "" && s.Action == restore.Create {
-		action = "created"
+	action := map[string]string{restore.Create: "create", restore.SkipExisting: "skip", restore.Fill: "fill", restore.Refuse: "refuse"}[s.Action]
+	if done := map[string]string{restore.Create: "created", restore.Fill: "filled"}[s.Action]; !v.dry && s.Error == "" && done != "" {
+		action = done
 	}
 	if !v.dry && s.Error != "" {
 		action = "failed"
@@ -429,7 +441,7 @@ func (v *restoreView) asWanted(p restore.PaneReport) bool {
 
 func (v *restoreView) summary() {
 	a := v.app
-	var created, skipped, refused, failed, agents, shells, waiting, exited int
+	var created, filled, skipped, refused, failed, agents, shells, waiting, exited, asked int
 	for _, s := range v.report.Sessions {
 		switch {
 		case s.Error != "":
@@ -442,7 +454,11 @@ func (v *restoreView) summary() {
 			skipped++
 			continue
 		}
-		created++
+		if s.Action == restore.Fill {
+			filled++
+		} else {
+			created++
+		}
 		for _, p := range s.Panes {
 			switch {
 			case p.Result != nil && *p.Result == restore.Exited:
@@ -457,14 +473,14 @@ func (v *restoreView) summary() {
 		}
 	}
 	var parts []string
-	verb := "created"
+	verb, fill := "created", "filled"
 	if v.dry {
 		verb = "to create"
 	}
 	for _, p := range []struct {
 		n    int
 		text string
-	}{{created, verb}, {skipped, "left alone"}, {refused, "refused"}, {failed, "failed"}} {
+	}{{created, verb}, {filled, fill}, {skipped, "left alone"}, {refused, "refused"}, {failed, "failed"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))
 		}
@@ -508,3 +524,4 @@ func (v *restoreView) summary() {
 		}
 	}
 }
+			case s.Action == restore.Fill && !p.Verdict.Starts(): // left as it is
