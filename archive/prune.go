@@ -67,32 +67,94 @@ func (s Store) lastGood(l *listing, instance string) uint64 {
 	return 0
 }
 
+// Judgement is what pruning does with one generation, and why. Its Entry is without content.
+type Judgement struct {
+	Entry
+	Goes bool
+	Why  string // in words
+}
+
 // Prune removes generations beyond keep distinct good ones, and those older than age, and says
 // which (without their content). Two that differ only in what changes by itself (titles, foreground programs, what is
 // active) are not distinct. Of held and corrupt ones the newest keep stay, within age.
 //
-// It never removes a named one, a host life's last good one, or one of the newest five distinct
+// It never removes a named one, a host life's last good one, the one that the last restore was
+// made from until that proved itself (Restored), or one of the newest five distinct
 // good ones, however old the clock says they are. keep below 1 means no bound of number, age
 // below 1 none of age. It reads the beginnings of the files, and whole only what it is about to
 // remove or to rely on.
 func (s Store) Prune(keep int, age time.Duration) (removed []Entry, err error) {
+	if l, err := s.list(); err == nil && s.withinBounds(l, keep, age) {
+		return nil, nil
+	}
+	all, err := s.PruneNow(keep, age)
+	for _, j := range all {
+		if j.Goes {
+			removed = append(removed, j.Entry)
+		}
+	}
+	return removed, err
+}
+
+// PruneNow is Prune that says of every generation what became of it, newest first. Beside an
+// error, only what is said to be gone is.
+func (s Store) PruneNow(keep int, age time.Duration) (out []Judgement, err error) {
 	if l, err := s.list(); err == nil && len(l.slots) == 0 {
 		return nil, nil
 	}
 	err = s.decide("prune", func(l *listing) error {
-		removed, err = s.prune(l, keep, age)
-		return err
+		out = s.judgements(l, keep, age, true)
+		for i := range out {
+			if !out[i].Goes {
+				continue
+			}
+			if err := s.take(l, slot{out[i].Generation, out[i].Name}); err != nil {
+				for j := i; j < len(out); j++ {
+					out[j].Goes = false
+				}
+				return err
+			}
+		}
+		return nil
 	})
-	return removed, err
+	return out, err
 }
 
-func (s Store) prune(l *listing, keep int, age time.Duration) (removed []Entry, err error) {
-	if len(l.slots) > 0 && (keep < 1 || len(l.slots) <= keep) {
-		// Nothing is beyond the number; the first one is the oldest, as clocks go.
-		if head, err := s.head(l.slots[0]); err == nil && (age < 1 || s.now().Sub(head.SavedAt) <= age) {
-			return nil, nil
-		}
+// PrunePlan says what PruneNow would do, newest first, and changes nothing.
+func (s Store) PrunePlan(keep int, age time.Duration) ([]Judgement, error) {
+	l, err := s.list()
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", s.Dir, err)
 	}
+	return s.judgements(l, keep, age, false), nil
+}
+
+// withinBounds says by one look that nothing can go: there are no more than that many, and the
+// first one, which is the oldest as clocks go, is young enough.
+func (s Store) withinBounds(l *listing, keep int, age time.Duration) bool {
+	if len(l.slots) == 0 {
+		return true
+	}
+	if keep > 0 && len(l.slots) > keep {
+		return false
+	}
+	head, err := s.head(l.slots[0])
+	return err == nil && (age < 1 || s.now().Sub(head.SavedAt) <= age)
+}
+
+// take removes one file, with what was decided about it. What it knows of the one before it is
+// remembered.
+func (s Store) take(l *listing, sl slot) error {
+	if err := s.keepWord(l, sl); err != nil {
+		return err
+	}
+	if err := s.removeDecisions(l, sl.n); err != nil {
+		return err
+	}
+	return s.writer().Remove(filepath.Join(s.Dir, sl.file()))
+}
+
+func (s Store) judgements(l *listing, keep int, age time.Duration, note bool) (out []Judgement) {
 	p := pruner{keep: keep, age: age, now: s.now(), distinct: map[string]bool{}, last: map[string]uint64{}}
 	for i := len(l.slots) - 1; i >= 0; i-- {
 		sl := l.slots[i]
@@ -102,28 +164,29 @@ func (s Store) prune(l *listing, keep int, age time.Duration) (removed []Entry, 
 				err = errHeld
 			}
 		}
-		if !p.beyond(head, err, sl) || sl.name != "" || sl.n == l.newest() {
-			continue
-		}
-		e := Entry{Generation: sl.n, Name: sl.name, Path: filepath.Join(s.Dir, sl.file()), State: Corrupt, Err: err}
+		j := Judgement{Entry: Entry{Generation: sl.n, Name: sl.name, Path: filepath.Join(s.Dir, sl.file()), State: Corrupt, Err: err}}
 		if head != nil {
-			e.SavedAt, e.State = head.SavedAt, stateOf(head.Held, err == nil)
+			j.SavedAt, j.State = head.SavedAt, stateOf(head.Held, err == nil)
 		}
-		if err == nil && !p.relied(s, l, head.Host.Instance, sl.n) {
-			continue
+		j.Goes, j.Why = p.beyond(head, err, sl)
+		spared := ""
+		switch {
+		case !j.Goes:
+		case sl.name != "":
+			spared = "it has a name"
+		case sl.n == l.newest():
+			spared = "it is the newest"
+		case err == nil && !p.relied(s, l, head.Host.Instance, sl.n):
+			spared = "it is the last good one of its server's life"
+		case s.unproven(l, sl.n, note):
+			spared = "the last restore was made from it, and no later save holds all of its conversations as running"
 		}
-		if err := s.keepWord(l, sl); err != nil {
-			return removed, err
+		if spared != "" {
+			j.Goes, j.Why = false, spared
 		}
-		if err := s.removeDecisions(l, sl.n); err != nil {
-			return removed, err
-		}
-		if err := s.writer().Remove(e.Path); err != nil {
-			return removed, err
-		}
-		removed = append(removed, e)
+		out = append(out, j)
 	}
-	return removed, nil
+	return out
 }
 
 var errHeld = errors.New("held")
@@ -148,12 +211,19 @@ func (p *pruner) relied(s Store, l *listing, instance string, n uint64) bool {
 	return top > n
 }
 
-// beyond says whether a generation is past the bounds.
-func (p *pruner) beyond(head *Archive, err error, sl slot) bool {
+// beyond says whether a generation is past the bounds, and why it is or is not.
+func (p *pruner) beyond(head *Archive, err error, sl slot) (goes bool, why string) {
 	old := head != nil && p.age > 0 && p.now.Sub(head.SavedAt) > p.age
+	aged := fmt.Sprintf("it is older than %s", many(int(p.age/(24*time.Hour)), "day"))
 	if err != nil {
 		p.bad++
-		return old || p.keep > 0 && p.bad > p.keep
+		switch {
+		case p.keep > 0 && p.bad > p.keep:
+			return true, fmt.Sprintf("%d newer ones that are not good stay", p.keep)
+		case old:
+			return true, aged
+		}
+		return false, "within the bounds"
 	}
 	p.good++
 	key := head.Distinct
@@ -161,11 +231,23 @@ func (p *pruner) beyond(head *Archive, err error, sl slot) bool {
 		key = sl.file()
 	}
 	if p.distinct[key] {
-		return old || p.keep > 0 && p.good > p.keep
+		switch same := "a newer one says the same"; {
+		case p.keep > 0 && p.good > p.keep:
+			return true, fmt.Sprintf("%s, and %d newer good ones are there", same, p.keep)
+		case old:
+			return true, same + ", and " + aged
+		}
+		return false, "within the bounds"
 	}
-	if p.keep > 0 && len(p.distinct) >= p.keep || old && len(p.distinct) >= keepAlways {
-		return true
+	switch {
+	case p.keep > 0 && len(p.distinct) >= p.keep:
+		return true, fmt.Sprintf("%d newer good ones that differ stay", p.keep)
+	case old && len(p.distinct) >= keepAlways:
+		return true, aged
 	}
 	p.distinct[key] = true
-	return false
+	if old {
+		return false, fmt.Sprintf("one of the newest %d good ones that differ, whatever their age", keepAlways)
+	}
+	return false, "within the bounds"
 }

@@ -2,8 +2,6 @@ package capture
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strings"
@@ -16,8 +14,7 @@ import (
 // InstanceDigest names one life of a host server in an archive. It tells lives apart and is no
 // authority.
 func InstanceDigest(i host.Instance) string {
-	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%s", i.Kind, i.Socket, i.PID, i.Start, i.Boot))
-	return hex.EncodeToString(h[:16])
+	return i.Digest()
 }
 
 // archive builds the archive of the look. Nothing in it is authority, and nothing runs from it:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/trust"
@@ -28,13 +29,15 @@ type Config struct {
 	AdoptAtSave     bool   // default true: agents that were started by hand are taken in, by proof
 	AttachPrefix    string // the key that leads out of an attached terminal, "C-b" unless set; checked by its user
 	Keep            Keep
-	Restore         Restore
 	Autosave        Autosave
+	Restore         Restore
 	Plugins         []PluginEntry // [[plugins]] and those added by verb
-	OffPlugins      []string
 	Notify          Notify
+	OffPlugins      []string
 	OffIntegrations []string
+	Programs        map[string]Program // [programs.NAME], by name
 	profiles        map[string]map[string]integrations.Profile
+	modes           map[string]map[string]Mode // of [profiles.NAME.INTEGRATION]
 }
 
 type PluginEntry struct {
@@ -57,6 +60,39 @@ type Restore struct {
 	// AllowUnverified names integrations of the first-party package that may be resumed although
 	// their templates were run on no version.
 	AllowUnverified []string
+	Mode            Mode            // what a restore does with an agent's pane by itself, default Auto
+	BootMode        Mode            // at boot, never less careful than this; default Auto
+	Modes           map[string]Mode // by integration id, over Mode
+	OldDays         int             // an archive older than this is said to be old, and asked about at boot; default 7
+	Husk            bool            // default true: an idle shell that stands where a session belongs is set aside
+}
+
+// Mode is what a restore does by itself with the pane of an agent that it could resume. Each is
+// more careful than the one before it.
+type Mode string
+
+const (
+	Auto   Mode = "auto"   // the agent is resumed
+	Ask    Mode = "ask"    // the pane says what it would run, and resumes on Enter
+	Manual Mode = "manual" // the pane says what it would run, and resumes only when asked by word
+)
+
+var modes = []Mode{Auto, Ask, Manual}
+
+// Valid reports a mode that there is.
+func (m Mode) Valid() bool { return slices.Contains(modes, m) }
+
+// Careful is the more careful of two modes; an empty one is Auto.
+func (m Mode) Careful(o Mode) Mode {
+	return modes[max(slices.Index(modes, m), slices.Index(modes, o), 0)]
+}
+
+// Program is one that a restore may run again in the pane where it ran at the save.
+type Program struct {
+	Name    string
+	Command []string // Command[0] is looked up in PATH when it is wanted, unless it is absolute
+	// SavedArgs: what follows are the arguments that the process had at the save; else none.
+	SavedArgs bool
 }
 
 // Default is the configuration of somebody who has written none.
@@ -131,6 +167,21 @@ func (c *Config) Profile(name, integrationID string) (integrations.Profile, bool
 		return p, true
 	}
 	return integrations.Profile{Name: name}, name == DefaultProfile
+}
+
+// ModeOf is what a restore does with an agent of this integration and profile: the profile's own
+// word, else the integration's, else the one for all.
+func (c *Config) ModeOf(profile, integrationID string) Mode {
+	if profile == "" {
+		profile = DefaultProfile
+	}
+	if m := c.modes[profile][integrationID]; m != "" {
+		return m
+	}
+	if m := c.Restore.Modes[integrationID]; m != "" {
+		return m
+	}
+	return c.Restore.Mode.Careful(Auto)
 }
 
 // Profiles returns the names of the profiles that exist for an integration, sorted, without

@@ -63,6 +63,17 @@ generations = 7
 parallel = 2
 settle_ms = 0
 allow_unverified = ["cursor-agent", "amp"]
+mode = "ask"
+boot_mode = "manual"
+old_days = 3
+husk = false
+[restore.modes]
+codex = "manual"
+[programs.vim]
+command = ["vim", "-n"]
+[programs.htop]
+command = ["/usr/bin/htop"]
+args = "none"
 [[plugins]]
 path = "/opt/a"
 [[plugins]]
@@ -71,6 +82,7 @@ enabled = false
 [profiles.work.claude-code]
 args = ["--model", "opus"]
 env = { ANTHROPIC_MODEL = "x", "A_B" = "" }
+mode = "auto"
 [profiles.default."odd.id"]
 args = ["-v"]
 `)
@@ -80,7 +92,15 @@ args = ["-v"]
 		t.Fatal(err)
 	}
 	want := &Config{
-		Host: "tmux", Keep: Keep{7, 90}, Restore: Restore{2, 0, 30, 30, []string{"cursor-agent", "amp"}},
+		Host: "tmux", Keep: Keep{7, 90}, Autosave: Default().Autosave, Restore: Restore{
+			Parallel: 2, SettleMillis: 0, DeadlineSecs: 30, PendingDays: 30, AllowUnverified: []string{"cursor-agent", "amp"},
+			Mode: Ask, BootMode: Manual, Modes: map[string]Mode{"codex": Manual}, OldDays: 3,
+		},
+		Programs: map[string]Program{
+			"vim":  {Name: "vim", Command: []string{"vim", "-n"}, SavedArgs: true},
+			"htop": {Name: "htop", Command: []string{"/usr/bin/htop"}},
+		},
+		modes:      map[string]map[string]Mode{"work": {"claude-code": Auto}, "default": {"odd.id": ""}},
 		Plugins:    []PluginEntry{{Path: "/opt/a"}, {Path: "/opt/c", Added: true}},
 		OffPlugins: []string{"p"}, OffIntegrations: []string{"i"},
 		profiles: map[string]map[string]integrations.Profile{
@@ -94,8 +114,24 @@ args = ["-v"]
 	if p, ok := c.Profile("", "odd.id"); !ok || len(p.Args) != 1 {
 		t.Errorf("the configured default profile: %v %v", p, ok)
 	}
+	for _, m := range []struct {
+		profile, integration string
+		want                 Mode
+	}{{"work", "claude-code", Auto}, {"work", "codex", Manual}, {"", "odd.id", Ask}, {"", "x", Ask}} {
+		if got := c.ModeOf(m.profile, m.integration); got != m.want {
+			t.Errorf("the mode of %q, %q is %q, want %q", m.profile, m.integration, got, m.want)
+		}
+	}
 	if _, ok := c.Profile("work", "codex"); ok {
 		t.Error("a profile without a word on codex exists for codex")
+	}
+}
+
+func TestMoreCareful(t *testing.T) {
+	for _, c := range [][3]Mode{{"", "", Auto}, {Auto, Ask, Ask}, {Manual, Ask, Manual}, {Ask, "", Ask}, {"", Manual, Manual}} {
+		if got := c[0].Careful(c[1]); got != c[2] {
+			t.Errorf("%q and %q: %q", c[0], c[1], got)
+		}
 	}
 }
 
@@ -119,6 +155,14 @@ func TestRefusals(t *testing.T) {
 		{"bad env", "[profiles.a.b.env]\n\"A=B\" = \"x\"\n", "is not a name of an environment variable"},
 		{"nul", "[profiles.a.b]\nargs = [\"a\\u0000\"]\n", "holds a NUL"},
 		{"duplicate", "host = \"tmux\"\nhost = \"tmux\"\n", "config.toml:2: "},
+		{"mode", "[restore]\nmode = \"maybe\"\n", "config.toml:2: restore.mode = \"maybe\" is no mode\n  mode = \"maybe\"\n  ^\n  write \"auto\", \"ask\" or \"manual\""},
+		{"boot mode", "[restore]\nboot_mode = \"x\"\n", "is no mode"},
+		{"mode of an integration", "[restore.modes]\ncodex = \"x\"\n", "config.toml:2: restore.modes.codex = \"x\" is no mode"},
+		{"mode of a profile", "[profiles.a.b]\nmode = \"x\"\n", "config.toml:2: profiles.a.b.mode = \"x\" is no mode"},
+		{"no program", "[programs.vim]\n", "config.toml:1: [programs.vim] has no command"},
+		{"relative program", "[programs.vim]\ncommand = [\"./vim\"]\n", "config.toml:2: the program \"./vim\" is a relative path"},
+		{"program args", "[programs.vim]\ncommand = [\"vim\"]\nargs = \"all\"\n", "config.toml:3: args = \"all\" is not known"},
+		{"program's nul", "[programs.vim]\ncommand = [\"vim\", \"\\u0000\"]\n", "holds a NUL"},
 		{"not utf-8", "host = \"\xff\"\n", "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -176,7 +176,11 @@ var known = map[string][]string{
 	"plugins":      {"path", "enabled"},
 	"profiles":     {"*"},
 	"profiles.*":   {"*"},
-	"profiles.*.*": {"args", "env"},
+	"profiles.*.*": {"args", "env", "mode"},
+	"programs":     {"*"},
+	"programs.*":   {"command", "args"},
+
+	"restore.modes": {"*"},
 }
 
 // check refuses the first key that nobody reads, so that a slip of the pen is not a setting that
@@ -211,13 +215,14 @@ type fileForm struct {
 	SaveAfterLaunch *bool                             `toml:"save_after_launch"`
 	AdoptAtSave     *bool                             `toml:"adopt_at_save"`
 	AttachPrefix    string                            `toml:"attach_prefix"`
+	Autosave        autosaveForm                      `toml:"autosave"`
 	Keep            keepForm                          `toml:"keep"`
+	Notify          notifyForm                        `toml:"notify"`
 	Restore         restoreForm                       `toml:"restore"`
 	Plugins         []pluginForm                      `toml:"plugins"`
 	Profiles        map[string]map[string]profileForm `toml:"profiles"`
+	Programs        map[string]programForm            `toml:"programs"`
 }
-	Autosave        autosaveForm                      `toml:"autosave"`
-	Notify          notifyForm                        `toml:"notify"`
 
 type keepForm struct {
 	Generations *int `toml:"generations"`
@@ -231,6 +236,12 @@ type restoreForm struct {
 	PendingDays *int `toml:"pending_days"`
 
 	AllowUnverified []string `toml:"allow_unverified"`
+
+	Mode     Mode            `toml:"mode"`
+	BootMode Mode            `toml:"boot_mode"`
+	Modes    map[string]Mode `toml:"modes"`
+	OldDays  *int            `toml:"old_days"`
+	Husk     *bool           `toml:"husk"`
 }
 
 type pluginForm struct {
@@ -241,6 +252,12 @@ type pluginForm struct {
 type profileForm struct {
 	Args []string          `toml:"args"`
 	Env  map[string]string `toml:"env"`
+	Mode Mode              `toml:"mode"`
+}
+
+type programForm struct {
+	Command []string `toml:"command"`
+	Args    string   `toml:"args"`
 }
 
 func isEnvName(s string) bool {
@@ -284,6 +301,9 @@ func decode(file string, b []byte, c *Config) error {
 		c.SaveAfterLaunch = *f.SaveAfterLaunch
 	}
 	c.AttachPrefix = f.AttachPrefix
+	if f.Autosave.Enabled != nil {
+		c.Autosave.Enabled = *f.Autosave.Enabled
+	}
 	if f.AdoptAtSave != nil {
 		c.AdoptAtSave = *f.AdoptAtSave
 	}
@@ -293,19 +313,19 @@ func decode(file string, b []byte, c *Config) error {
 		to     *int
 		lo, hi int
 	}{
+		{toml.Key{"autosave", "debounce_seconds"}, f.Autosave.Debounce, &c.Autosave.DebounceSeconds, 1, 3600},
+		{toml.Key{"autosave", "heartbeat_minutes"}, f.Autosave.Heartbeat, &c.Autosave.HeartbeatMinutes, 1, 1440},
 		{toml.Key{"keep", "generations"}, f.Keep.Generations, &c.Keep.Generations, 1, 100000},
 		{toml.Key{"keep", "days"}, f.Keep.Days, &c.Keep.Days, 1, 36500},
 		{toml.Key{"restore", "parallel"}, f.Restore.Parallel, &c.Restore.Parallel, 1, 256},
 		{toml.Key{"restore", "settle_ms"}, f.Restore.Settle, &c.Restore.SettleMillis, 0, 60000},
 		{toml.Key{"restore", "deadline_seconds"}, f.Restore.Deadline, &c.Restore.DeadlineSecs, 1, 3600},
 		{toml.Key{"restore", "pending_days"}, f.Restore.PendingDays, &c.Restore.PendingDays, 1, 36500},
+		{toml.Key{"restore", "old_days"}, f.Restore.OldDays, &c.Restore.OldDays, 1, 36500},
 	} {
 		if n.from == nil {
 			continue
 		}
-	if f.Autosave.Enabled != nil {
-		c.Autosave.Enabled = *f.Autosave.Enabled
-	}
 		if *n.from < n.lo || *n.from > n.hi {
 			return s.fail(n.key, fmt.Sprintf("write a number from %d to %d", n.lo, n.hi), "%s = %d is out of bounds", n.key, *n.from)
 		}
@@ -315,8 +335,6 @@ func decode(file string, b []byte, c *Config) error {
 		if err := metadata.CheckID("id", id); err != nil {
 			return s.fail(toml.Key{"restore", "allow_unverified"}, "name integrations: phux-agent integration list", "%q is no integration", id)
 		}
-		{toml.Key{"autosave", "debounce_seconds"}, f.Autosave.Debounce, &c.Autosave.DebounceSeconds, 1, 3600},
-		{toml.Key{"autosave", "heartbeat_minutes"}, f.Autosave.Heartbeat, &c.Autosave.HeartbeatMinutes, 1, 1440},
 	}
 	c.Restore.AllowUnverified = f.Restore.AllowUnverified
 	for _, p := range f.Plugins {
@@ -330,11 +348,100 @@ func decode(file string, b []byte, c *Config) error {
 			c.Plugins = append(c.Plugins, PluginEntry{Path: filepath.Clean(p.Path)})
 		}
 	}
+	if f.Restore.Husk != nil {
+		c.Restore.Husk = *f.Restore.Husk
+	}
+	if err := s.modes(f.Restore, c); err != nil {
+		return err
+	}
+	if err := s.programs(f.Programs, c); err != nil {
+		return err
+	}
+	if err := s.notify(f.Notify, c); err != nil {
+		return err
+	}
 	return s.profiles(f.Profiles, c)
+}
+
+// mode takes one over where it is given.
+func (s source) mode(key toml.Key, from Mode, to *Mode) error {
+	switch {
+	case from == "":
+	case !from.Valid():
+		return s.fail(key, `write "auto", "ask" or "manual"`, "%s = %q is no mode", key, from)
+	default:
+		*to = from
+	}
+	return nil
+}
+
+func (s source) modes(f restoreForm, c *Config) error {
+	if err := s.mode(toml.Key{"restore", "mode"}, f.Mode, &c.Restore.Mode); err != nil {
+		return err
+	}
+	if err := s.mode(toml.Key{"restore", "boot_mode"}, f.BootMode, &c.Restore.BootMode); err != nil {
+		return err
+	}
+	c.Restore.Modes = map[string]Mode{}
+	for _, id := range slices.Sorted(maps.Keys(f.Modes)) {
+		key := toml.Key{"restore", "modes", id}
+		if err := metadata.CheckID("id", id); err != nil {
+			return s.fail(key, "name an integration: phux-agent integration list", "%q is no integration", id)
+		}
+		m := Auto
+		if err := s.mode(key, f.Modes[id], &m); err != nil {
+			return err
+		}
+		c.Restore.Modes[id] = m
+	}
+	return nil
+}
+
+// Bounds on what may be a program's command.
+const (
+	maxProgramWords = 64
+	maxProgramText  = 16 << 10
+)
+
+func (s source) programs(from map[string]programForm, c *Config) error {
+	c.Programs = map[string]Program{}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		p, key := from[name], toml.Key{"programs", name}
+		if err := metadata.CheckID("name", name); err != nil {
+			return s.fail(key, "", "[programs.%s]: %v", name, err)
+		}
+		if len(p.Command) == 0 || p.Command[0] == "" {
+			return s.fail(key, fmt.Sprintf("write command = [%q]", name), "[programs.%s] has no command", name)
+		}
+		if at := p.Command[0]; strings.Contains(at, "/") && !filepath.IsAbs(at) {
+			return s.fail(append(key, "command"), "write a name that PATH has, or an absolute path", "the program %q is a relative path", at)
+		}
+		size := 0
+		for _, w := range p.Command {
+			if strings.ContainsRune(w, 0) {
+				return s.fail(append(key, "command"), "", "a word of [programs.%s] holds a NUL", name)
+			}
+			size += len(w) + 1
+		}
+		if len(p.Command) > maxProgramWords || size > maxProgramText {
+			return s.fail(append(key, "command"), "", "[programs.%s] has over %d words or %d bytes", name, maxProgramWords, maxProgramText)
+		}
+		out := Program{Name: name, Command: p.Command, SavedArgs: true}
+		switch p.Args {
+		case "", "saved":
+		case "none":
+			out.SavedArgs = false
+		default:
+			return s.fail(append(key, "args"), `write "saved" or "none"`, "args = %q is not known", p.Args)
+		}
+		c.Programs[name] = out
+	}
+	return nil
 }
 
 func (s source) profiles(from map[string]map[string]profileForm, c *Config) error {
 	c.profiles = make(map[string]map[string]integrations.Profile)
+	c.modes = make(map[string]map[string]Mode)
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		of := make(map[string]integrations.Profile)
 		for _, id := range slices.Sorted(maps.Keys(from[name])) {
@@ -348,18 +455,6 @@ func (s source) profiles(from map[string]map[string]profileForm, c *Config) erro
 			}
 			if len(p.Args) > maxProfileArgs || size > maxProfileText {
 				return s.fail(append(key, "args"), "", "profile %q has over %d arguments or %d bytes", name, maxProfileArgs, maxProfileText)
-	if f.Restore.Husk != nil {
-		c.Restore.Husk = *f.Restore.Husk
-	}
-	if err := s.modes(f.Restore, c); err != nil {
-		return err
-	}
-	if err := s.programs(f.Programs, c); err != nil {
-		return err
-	}
-	if err := s.notify(f.Notify, c); err != nil {
-		return err
-	}
 			}
 			for _, n := range slices.Sorted(maps.Keys(p.Env)) {
 				at := append(slices.Clone(key), "env", n)
@@ -373,6 +468,14 @@ func (s source) profiles(from map[string]map[string]profileForm, c *Config) erro
 				}
 			}
 			of[id] = integrations.Profile{Name: name, Args: p.Args, Env: p.Env}
+			m := Mode("")
+			if err := s.mode(append(slices.Clone(key), "mode"), p.Mode, &m); err != nil {
+				return err
+			}
+			if c.modes[name] == nil {
+				c.modes[name] = map[string]Mode{}
+			}
+			c.modes[name][id] = m
 		}
 		c.profiles[name] = of
 	}

@@ -158,6 +158,11 @@ func (s Start) Check() error {
 	default:
 		return badRequest("%q after exit", s.AfterExit)
 	}
+	switch s.Ask {
+	case "", AskEnter, AskWord:
+	default:
+		return badRequest("%q to ask for", s.Ask)
+	}
 	for _, words := range [][]string{s.Argv, s.Set, s.Unset} {
 		total := 0
 		for _, w := range words {

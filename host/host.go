@@ -4,7 +4,10 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/phux-agent/phux-agent/metadata"
@@ -67,6 +70,12 @@ type Instance struct {
 	PID    int
 	Start  string // as the host says it
 	Boot   string // boot id of the machine
+}
+
+// Digest names the life in an archive. It tells lives apart, and is no authority.
+func (i Instance) Digest() string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%s", i.Kind, i.Socket, i.PID, i.Start, i.Boot))
+	return hex.EncodeToString(h[:16])
 }
 
 // Info is what a probe found.

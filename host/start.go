@@ -31,7 +31,16 @@ type Start struct {
 	// For Placeholder.
 	Reason string `json:"reason,omitzero"`
 	Hint   string `json:"hint,omitzero"`
+	// Ask says of a Placeholder that nothing stands in its program's way, and that it waits to be
+	// asked: AskEnter or AskWord. Empty: something does, and Enter tries again.
+	Ask string `json:"ask,omitzero"`
 }
+
+// How a placeholder is asked for its program.
+const (
+	AskEnter = "enter" // by Enter
+	AskWord  = "word"  // by a word and Enter
+)
 
 // BirthEnv is set to the birth nonce in the environment of every program that we start, so that
 // a later launch below it can tell an inherited native_env value from one that a caller gave.

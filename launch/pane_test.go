@@ -300,6 +300,28 @@ func TestPlaceholder(t *testing.T) {
 			t.Error(s.out)
 		}
 	})
+	for ask, words := range map[string][2]string{host.AskEnter: {"\n", "Enter: resume it"}, host.AskWord: {"\n\nr\nresume\n", "resume: resume it"}} {
+		t.Run("is asked by "+ask, func(t *testing.T) {
+			asked := waiting
+			asked.Ask = ask
+			s := newSeated(t, &asked)
+			s.body.in = strings.NewReader(words[0])
+			s.body.revive = func(context.Context) (host.Start, error) {
+				s.events = append(s.events, "revive")
+				return s.program(owner.Absent, false), nil
+			}
+			must(t, s.body.run(context.Background()))
+			if d := cmp.Diff([]string{"wait", "revive", "exec /bin/demo as nonce, claimed"}, s.events); d != "" {
+				t.Error(d)
+			}
+			if !strings.Contains(s.out.String(), words[1]) || strings.Contains(s.out.String(), "Trying again") {
+				t.Error(s.out)
+			}
+			if refused := strings.Count(s.out.String(), "Type resume") + strings.Count(s.out.String(), "resume, s or q"); ask == host.AskWord && refused != 3 {
+				t.Errorf("%d words of three were refused:\n%s", refused, s.out)
+			}
+		})
+	}
 	t.Run("leaves with its terminal, and keeps the record", func(t *testing.T) {
 		s := newSeated(t, &waiting)
 		if err := s.body.run(context.Background()); !is[*Held](err) || !errors.Is(err, io.EOF) {
@@ -312,7 +334,7 @@ func TestPlaceholder(t *testing.T) {
 		s.body.in = in
 		done := make(chan error, 1)
 		go func() { done <- s.body.run(context.Background()) }()
-		s.out.await(t, promptLine, 1)
+		s.out.await(t, promptLine(""), 1)
 		for n, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGINT} {
 			must(t, syscall.Kill(os.Getpid(), sig))
 			s.out.await(t, "The record stays with this pane. q closes it.", n+1)

@@ -41,41 +41,60 @@ func (b *body) placeholder(ctx context.Context, start host.Start) error {
 	lines := newLines(b.in)
 	b.screen(start)
 	for {
-		b.say(promptLine)
-		line, err := b.next(ctx, lines, signals)
+		b.say(promptLine(start.Ask))
+		line, err := b.next(ctx, start.Ask, lines, signals)
 		if err != nil {
 			return &Held{Err: fmt.Errorf("wait for the user: %w", err)}
 		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "":
-			b.say("\n  Trying again ...\n")
+		word := strings.ToLower(strings.TrimSpace(line))
+		switch {
+		case start.Ask == host.AskWord && word == "":
+			b.say("  Type resume and press Enter.\n")
+		case word == "", start.Ask == host.AskWord && word == askWord:
+			if start.Ask == "" {
+				b.say("\n  Trying again ...\n")
+			} else {
+				b.say("\n  Resuming ...\n")
+			}
 			next, became, err := b.again(ctx)
 			switch {
 			case became:
 				return nil
 			case err != nil:
-				start.Reason, start.Hint = err.Error(), ""
+				start.Reason, start.Hint, start.Ask = err.Error(), "", ""
 			default:
 				start = next
 			}
 			b.screen(start)
-		case "s":
+		case word == "s":
 			b.shell(ctx, start)
 			b.screen(start)
-		case "q":
+		case word == "q":
 			if c, ok := b.seat.(Closer); ok {
 				c.Close()
 			}
 			return nil
 		default:
-			b.say("  Enter, s or q.\n")
+			b.say(map[bool]string{false: "  Enter, s or q.\n", true: "  resume, s or q.\n"}[start.Ask == host.AskWord])
 		}
 	}
 }
 
-const promptLine = "  Enter: try again   s: a shell here   q: close this pane > "
+// askWord asks a placeholder that Enter alone does not.
+const askWord = "resume"
 
-func (b *body) next(ctx context.Context, lines *lines, signals <-chan os.Signal) (string, error) {
+func promptLine(ask string) string {
+	key := "Enter: try again"
+	switch ask {
+	case host.AskEnter:
+		key = "Enter: resume it"
+	case host.AskWord:
+		key = askWord + ": resume it"
+	}
+	return "  " + key + "   s: a shell here   q: close this pane > "
+}
+
+func (b *body) next(ctx context.Context, ask string, lines *lines, signals <-chan os.Signal) (string, error) {
 	answer := lines.ask()
 	for {
 		select {
@@ -83,7 +102,7 @@ func (b *body) next(ctx context.Context, lines *lines, signals <-chan os.Signal)
 			lines.got()
 			return l.text, l.err
 		case <-signals:
-			b.say("\n  The record stays with this pane. q closes it.\n" + promptLine)
+			b.say("\n  The record stays with this pane. q closes it.\n" + promptLine(ask))
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}

@@ -612,7 +612,7 @@ func TestReportJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"schema_version":1,"source":"/gen/42","saved_at":"2026-11-29T11:55:00Z","sessions":[` +
+	want := `{"schema_version":1,"source":"/gen/42","saved_at":"2026-11-29T11:55:00Z","notices":[],"sessions":[` +
 		`{"name":"work","action":"create","reason":"","panes":[` +
 		`{"window":1,"index":0,"verdict":"resume","reason":"its conversation is there; seen","hint":"",` +
 		`"record":{"plugin_id":"phux.agents","integration_id":"claude-code","native_id":"` + id1 + `"},"result":null,"cwd":"/src/a","command":"node"},` +

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
 	"github.com/phux-agent/phux-agent/plugin"
@@ -26,6 +28,7 @@ const DefaultProfile = "default"
 type Facts struct {
 	Now     time.Time
 	Machine string
+	Boot    string // of this machine now; empty where it does not tell
 	Home    string
 	Path    string // the caller's PATH
 	Host    host.Info
@@ -58,7 +61,8 @@ type Agent struct {
 	ProgramErr error
 	Store      string // fingerprint of the transcript store in the pane's environment
 	Unmet      []Unmet
-	Hooked     bool // its hook calls us
+	Mode       config.Mode // what the configuration says of it; empty is Auto
+	Hooked     bool        // its hook calls us
 }
 
 // Unmet is a requirement of a restore that does not hold.
@@ -186,11 +190,16 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 	f.Now, f.Machine = e.Now(), e.Machine
 	f.Home, _ = e.Getenv("HOME")
 	f.Path, _ = e.Getenv("PATH")
+	f.Boot, _ = proc.BootID()
+	if e.Config != nil {
+		f.BootMode, f.Old = e.Config.Restore.BootMode, time.Duration(e.Config.Restore.OldDays)*24*time.Hour
+	}
 	f.Agents, f.Talks, f.Dirs = map[AgentKey]Agent{}, map[TalkKey]Talk{}, map[string]Dir{}
 
 	base := e.paneEnv(ctx, f.Host)
 	envs := map[AgentKey]integrations.Env{}
 	var talks []TalkKey
+	f.idle(e, o, sessions)
 	f.dir(f.Home)
 	for _, s := range sessions {
 		f.dir(s.Cwd)
@@ -199,7 +208,6 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 				p := &s.Windows[i].Panes[j]
 				f.dir(shellDir(s, p))
 				if p.AgentSession == nil {
-	f.idle(e, o, sessions)
 					continue
 				}
 				f.dir(launchDir(s, p))
@@ -320,6 +328,7 @@ func resolve(e Env, k AgentKey, path string) Agent {
 	a.Profile, a.HasProfile = integrations.Profile{Name: DefaultProfile}, k.Profile == DefaultProfile
 	if e.Config != nil {
 		a.Profile, a.HasProfile = e.Config.Profile(k.Profile, k.IntegrationID)
+		a.Mode = e.Config.ModeOf(k.Profile, k.IntegrationID)
 	}
 	cmd, err := a.build(integrations.Plain, "")
 	if err != nil {

@@ -281,6 +281,7 @@ func (m *maker) agentPane(s *archive.Session, p *archive.Pane, w want, pp *PaneP
 		Mode: host.Program, Argv: slices.Concat([]string{a.Program}, cmd.Argv[1:]), Dir: dir,
 		Set: environ(cmd.Set, m.f.Path), Unset: slices.Clone(cmd.Unset), AfterExit: t.Launch.AfterExit,
 	}
+	pp.archived = pp.facts
 	pp.facts.Store, pp.facts.NotPreserved, pp.facts.Durability = a.Store, nil, ""
 	switch {
 	case archived == durPresent || talk.Presence == owner.Present:

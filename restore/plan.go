@@ -16,7 +16,7 @@ import (
 )
 
 // Make is the pure function behind docs/restore.md: archive, facts and options become one verdict per
-// pane. The only error is an *UnknownSessionError.
+// pane. The only errors are *UnknownSessionError and *UnknownPaneError.
 func Make(src Source, f *Facts, o Options) (*Plan, error) {
 	sessions, err := selected(src.Archive, o)
 	if err != nil {
@@ -29,10 +29,11 @@ func Make(src Source, f *Facts, o Options) (*Plan, error) {
 	}
 	m.apart(p)
 	m.requirements(p)
+	m.modes(sessions, p)
 	for i, s := range sessions {
 		m.decide(s, &p.Sessions[i])
 	}
-	p.Notes = m.notes(sessions)
+	p.Notes, p.Notices = m.notes(sessions), m.notices()
 	return p, nil
 }
 
@@ -41,9 +42,9 @@ type maker struct {
 	f    *Facts
 	o    Options
 	hold *holders
-}
 
 	filled map[string]bool // terminals that are to be replaced
+}
 
 // trouble is a verdict in words.
 type trouble struct {
@@ -120,10 +121,10 @@ func (m *maker) session(s *archive.Session) SessionPlan {
 			sp.Panes = append(sp.Panes, pp)
 		}
 	}
-	return sp
 	if m.o.Fill && there != nil && global == nil {
 		m.fill(s, &sp, there)
 	}
+	return sp
 }
 
 // refused puts a session's trouble over what one pane would have been. A shell has no trouble
@@ -216,7 +217,7 @@ func (m *maker) requirements(p *Plan) {
 	m.f.eachLive(func(integration, dir string) { count[place{integration, dir}]++ })
 	comers := func(do func(*PanePlan)) {
 		for i := range p.Sessions {
-			if s := &p.Sessions[i]; s.Action == Create && !m.refuses(s) {
+			if s := &p.Sessions[i]; s.Action == Fill || s.Action == Create && !m.refuses(s) {
 				for j := range s.Panes {
 					if s.Panes[j].Verdict.Starts() && s.makes(&s.Panes[j]) {
 						do(&s.Panes[j])

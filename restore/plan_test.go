@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -60,6 +61,14 @@ func verdictCases() []verdictCase {
 		}
 	}
 	return []verdictCase{
+		{
+			name: "ask", want: AskPane, reason: []string{"it waits to be asked (mode ask), and would run: /usr/bin/claude --resume " + id1}, hint: "press Enter",
+			arrange: func(w *world) { w.change(key("claude-code"), func(a *Agent) { a.Mode = config.Ask }) },
+		},
+		{
+			name: "manual", want: ManualPane, reason: []string{"mode manual"}, hint: "type resume",
+			arrange: func(w *world) { w.o.Mode = config.Manual },
+		},
 		{name: "as it should be", want: Resume, reason: []string{"conversation is there"}, arrange: func(*world) {}},
 		{
 			name: "exited is still to be resumed", want: Resume,
@@ -506,6 +515,11 @@ func checkPlan(t interface {
 				mode = host.Program
 				if !pp.carry || pp.facts.Pending || pp.agent == nil {
 					t.Errorf("an agent (%s) without its record", pp.Verdict)
+				}
+			case pp.Verdict == AskPane, pp.Verdict == ManualPane:
+				mode = host.Placeholder
+				if !pp.carry || !pp.facts.Pending || pp.agent != nil || pp.Start.Ask == "" || !pp.Would.Starts() {
+					t.Errorf("an agent that waits to be asked (%s): %+v", pp.Verdict, pp)
 				}
 			case pp.Verdict == PendingPane:
 				t.Errorf("pending in a session that is created")

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -36,8 +37,10 @@ func anyWorld(t *rapid.T, tb testing.TB, templates map[string]*integrations.Temp
 	w.src.Own = rapid.Bool().Draw(t, "own")
 	w.o = Options{
 		Strict: rapid.Bool().Draw(t, "strict"), Import: rapid.Bool().Draw(t, "import"),
-		FromHost: rapid.Bool().Draw(t, "from-host"),
+		FromHost: rapid.Bool().Draw(t, "from-host"), Unattended: rapid.Bool().Draw(t, "unattended"),
+		Mode: rapid.SampledFrom([]config.Mode{"", "", config.Auto, config.Ask, config.Manual}).Draw(t, "mode"),
 	}
+	w.f.BootMode = rapid.SampledFrom([]config.Mode{"", config.Ask, config.Manual}).Draw(t, "boot mode")
 	if rapid.Bool().Draw(t, "map") {
 		w.o.Owners = map[string]string{"old" + taint: plugin.FirstParty}
 	}

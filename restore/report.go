@@ -14,6 +14,7 @@ type Report struct {
 	Source        string          `json:"source"`
 	SavedAt       time.Time       `json:"saved_at,omitzero"`
 	Notes         []string        `json:"notes,omitempty"`
+	Notices       []Notice        `json:"notices"`
 	Sessions      []SessionReport `json:"sessions"`
 }
 
@@ -38,6 +39,7 @@ type PaneReport struct {
 	Dir          string                 `json:"cwd,omitzero"`
 	Title        string                 `json:"title,omitzero"`
 	Command      string                 `json:"command,omitzero"` // as archived: shown, never run
+	Would        Verdict                `json:"would,omitzero"`   // of ask and manual: what it would be once it is asked
 	Previous     []string               `json:"previous,omitempty"`
 	NotPreserved []string               `json:"not_preserved,omitempty"`
 	Unconfirmed  string                 `json:"unconfirmed,omitzero"` // since when its record is not proven, and why
@@ -56,6 +58,7 @@ func (p *PaneReport) result(s string) { p.Result = &s }
 func (p *PaneReport) from(pp *PanePlan) {
 	p.Window, p.Index, p.Verdict, p.Reason, p.Hint = pp.Window, pp.Index, pp.Verdict, pp.Reason, pp.Hint
 	p.Record, p.Dir, p.Title, p.Command = pp.Record, pp.Dir, pp.Title, pp.Command
+	p.Would = pp.Would
 	p.Unconfirmed = pp.Unconfirmed
 	p.Previous, p.NotPreserved = slices.Clone(pp.Previous), slices.Clone(pp.NotPreserved)
 }
@@ -69,6 +72,7 @@ func (s *SessionReport) fail(err error) {
 func (p *Plan) report() *Report {
 	r := &Report{
 		SchemaVersion: 1, Source: p.Source.Path, SavedAt: p.Source.Archive.SavedAt, Notes: slices.Clone(p.Notes),
+		Notices:  append([]Notice{}, p.Notices...),
 		Sessions: make([]SessionReport, len(p.Sessions)),
 	}
 	for i := range p.Sessions {
@@ -100,10 +104,6 @@ func (r *Report) Outcome() Outcome {
 	var created, refused, failed, other bool
 	for _, s := range r.Sessions {
 		switch {
-		case s.Error != "":
-			failed = true
-			continue
-		case s.Action == Refuse:
 		case s.Action == Fill:
 			failed = failed || s.Error != ""
 			for _, p := range s.Panes {
@@ -116,6 +116,10 @@ func (r *Report) Outcome() Outcome {
 				}
 			}
 			continue
+		case s.Error != "":
+			failed = true
+			continue
+		case s.Action == Refuse:
 			refused = true
 			continue
 		case s.Action != Create:

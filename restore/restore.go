@@ -76,8 +76,26 @@ type Env struct {
 type Source struct {
 	Archive *archive.Archive
 	Path    string
-	Own     bool // this machine's store knows that it wrote these bytes
+	Own     bool     // this machine's store knows that it wrote these bytes
+	Notices []Notice // of how it was chosen
 }
+
+// Notice is what is to be known of a source before anything starts.
+type Notice struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// The kinds of notices. The vocabulary is open.
+const (
+	OtherBoot    = "other-boot"    // the machine was started since: the ordinary case
+	OtherLife    = "other-life"    // same boot, and another life of the server
+	SameServer   = "same-server"   // the server that it was saved from still runs
+	OtherMachine = "other-machine" //
+	Old          = "old"           // older than the configuration's old_days
+	PassedOver   = "passed-over"   // a newer generation that is not good
+	FileGone     = "file-gone"     // a newer generation whose file is gone
+)
 
 // Plan is what a restore would do. Data; refused by Apply when the host has moved on.
 type Plan struct {
@@ -85,7 +103,8 @@ type Plan struct {
 	Options  Options
 	Host     host.Info
 	Sessions []SessionPlan
-	Notes    []string // about the whole: age, imported directories, mapped owners
+	Notes    []string // about the whole: imported directories, mapped owners
+	Notices  []Notice // of the source: to be said before anything starts
 }
 
 // What a plan does with a session.
@@ -121,6 +140,7 @@ type PanePlan struct {
 	NotPreserved []string
 	Unconfirmed  string // since when its record is not proven, and why; empty where it is
 	Start        host.Start
+	Would        Verdict // of AskPane and ManualPane: what it would be once it is asked
 
 	key          AgentKey
 	after        string               // what its template says of exit 0, also where it waits first
@@ -129,7 +149,9 @@ type PanePlan struct {
 	store        bool                 // facts are stored
 	carry        bool                 // the record is stored
 	agent        *agentStart          // of Resume and FreshSameID
+	fill         *target              // of a pane that is there, and is replaced
 	name         *metadata.Agent      // the live identity to store
+	archived     metadata.LaunchFacts // of an agent that starts: as they were archived
 }
 
 // agentStart is what Apply needs to claim the identity and to build the guard.
@@ -149,7 +171,6 @@ type UnknownSessionError struct {
 func (e *UnknownSessionError) Error() string {
 	return fmt.Sprintf("no session %s in the archive, which holds %s", quoted(e.Unknown), quoted(e.Have))
 }
-	fill         *target              // of a pane that is there, and is replaced
 
 func quoted(names []string) string {
 	if len(names) == 0 {
@@ -162,8 +183,58 @@ func quoted(names []string) string {
 	return strings.Join(q, ", ")
 }
 
+// UnknownPaneError is a usage error: --pane named what the archive does not hold.
+type UnknownPaneError struct{ Unknown []string }
+
+func (e *UnknownPaneError) Error() string {
+	return fmt.Sprintf("no pane %s in the archive", quoted(e.Unknown))
+}
+
+// named reports whether Options.Panes names a pane; number is its window's.
+func (o Options) named(s *archive.Session, number, index int, p *archive.Pane) bool {
+	return p.Agent != nil && p.Agent.Key != "" && slices.Contains(o.Panes, p.Agent.Key) ||
+		slices.Contains(o.Panes, paneName(s, number, index))
+}
+
+func paneName(s *archive.Session, number, index int) string {
+	return fmt.Sprintf("%s:%d.%d", s.Name, number, index)
+}
+
+// ofPanes are the sessions that hold what Options.Panes names.
+func ofPanes(a *archive.Archive, o Options) ([]*archive.Session, error) {
+	var out []*archive.Session
+	unknown := slices.Clone(o.Panes)
+	for i := range a.Sessions {
+		s := &a.Sessions[i]
+		found := false
+		number := numbering(s)
+		for w := range s.Windows {
+			for j := range s.Windows[w].Panes {
+				p := &s.Windows[w].Panes[j]
+				if !o.named(s, number[w], j, p) {
+					continue
+				}
+				found = true
+				unknown = slices.DeleteFunc(unknown, func(n string) bool {
+					return n == paneName(s, number[w], j) || p.Agent != nil && n == p.Agent.Key
+				})
+			}
+		}
+		if found && (len(o.Only) == 0 || slices.Contains(o.Only, s.Name)) {
+			out = append(out, s)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, &UnknownPaneError{unknown}
+	}
+	return out, nil
+}
+
 // selected returns the sessions that the options ask for, in the order of the archive.
 func selected(a *archive.Archive, o Options) ([]*archive.Session, error) {
+	if len(o.Panes) > 0 {
+		return ofPanes(a, o)
+	}
 	var out []*archive.Session
 	have := make([]string, 0, len(a.Sessions))
 	for i := range a.Sessions {

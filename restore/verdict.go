@@ -17,6 +17,9 @@ const (
 	EndedPane   Verdict = "ended"
 	// PendingPane waits where it is: its session exists, and is never touched.
 	PendingPane Verdict = "pending"
+	// AskPane and ManualPane would start, and wait to be asked: by Enter, or by word.
+	AskPane    Verdict = "ask"
+	ManualPane Verdict = "manual"
 )
 
 // Authority: the session is not created. The first six are plugin.Reason's words.
@@ -48,7 +51,7 @@ const (
 )
 
 var (
-	happens = []Verdict{Resume, FreshSameID, ShellPane, EndedPane, PendingPane}
+	happens = []Verdict{Resume, FreshSameID, ShellPane, EndedPane, PendingPane, AskPane, ManualPane}
 
 	authority = []Verdict{
 		IntegrationMissing, IntegrationDisabled, IntegrationAmbiguous, IntegrationInvalid, OwnerChanged,

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
@@ -20,6 +21,8 @@ func (a *app) archiveVerb() *cobra.Command {
 -L and -S choose it as for every verb, and the server need not run.`,
 		Example: `  phux-agent archive list
   phux-agent archive show
+  phux-agent archive diff
+  phux-agent archive prune --dry-run
   phux-agent archive verify workspace.json`,
 		Annotations: exits("0 done", "1 failed", "2 usage", "3 verify: some are not sound", "5 no host"),
 	})
@@ -29,12 +32,15 @@ func (a *app) archiveVerb() *cobra.Command {
 one. A held one looks like a loss (no conversation where the last good one had
 some, or most of them gone at once); save --accept keeps such a workspace. An
 edited one has not the bytes that were written: restore takes it only with
---generation and --import.`,
+--generation and --import.
+
+LIFE says in which life of the server it was saved: now is the one that runs, -1
+the one before it.`,
 		Example: "  phux-agent archive list\n  phux-agent -L work archive list --json",
 		Args:    cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return a.archiveList(cmd) },
 		Annotations: exits("0 listed", "1 the history cannot be read", "2 usage", "5 no host"),
 	}, &cobra.Command{
-		Use: "show [N]", Short: "Show what a generation holds (default: the newest good one)",
+		Use: "show [N|NAME]", Short: "Show what a generation holds (default: the newest good one)",
 		Example: "  phux-agent archive show\n  phux-agent archive show 41 --json",
 		Args:    cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error { return a.archiveShow(cmd, args) },
 		Annotations: exits("0 shown", "1 there is none, or it cannot be read", "2 usage", "5 no host"),
@@ -61,7 +67,7 @@ forgotten. Generations that hold it stay as they are.`,
 		Example: "  phux-agent archive forget experiments",
 		Args:    cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error { return a.archiveForget(cmd, args[0]) },
 		Annotations: exits("0 forgotten", "1 no such session waits", "2 usage", "5 no host"),
-	})
+	}, a.archiveDiffVerb(), a.archivePruneVerb())
 	return cmd
 }
 
@@ -89,6 +95,12 @@ type generation struct {
 	Digest     string `json:"digest"`
 	Path       string `json:"path"`
 	Error      string `json:"error"`
+	Instance   string `json:"instance"` // of the server's life, and of the machine's
+	Boot       string `json:"boot"`
+	Life       string `json:"life"` // now, -1, -2, …; filled in by archive list
+	// RestoredFrom: the last restore was made from it. RestoreOf: it is what that restore wrote.
+	RestoredFrom bool `json:"restored_from"`
+	RestoreOf    bool `json:"restore_of"`
 }
 
 func generationOf(e archive.Entry) generation {
@@ -101,6 +113,7 @@ func generationOf(e archive.Entry) generation {
 	if e.Archive != nil {
 		g.Sessions = len(e.Archive.Sessions)
 		g.Records, g.Pending = e.Archive.Records()
+		g.Instance, g.Boot = e.Archive.Host.Instance, e.Archive.Host.Boot
 	}
 	if e.Err != nil {
 		g.Error = e.Err.Error()
@@ -109,22 +122,37 @@ func generationOf(e archive.Entry) generation {
 }
 
 func (a *app) archiveList(cmd *cobra.Command) error {
-	st, server, err := a.history(cmd)
+	h, err := a.host(cmd.Context())
 	if err != nil {
 		return err
 	}
+	st, err := a.store(h.info)
+	if err != nil {
+		return err
+	}
+	server := h.info.Server
 	entries, err := st.List()
 	if err != nil {
 		return err
 	}
+	last, restored := st.LastRestore()
+	lives := livesOf(h.info, entries)
+	var list []generation
+	for _, e := range entries {
+		g := generationOf(e)
+		g.Life = lives[g.Instance]
+		g.RestoredFrom, g.RestoreOf = restored && last.Generation == g.Generation, restored && last.Own == g.Generation
+		list = append(list, g)
+	}
 	if a.json {
 		doc := struct {
-			SchemaVersion int          `json:"schema_version"`
-			Server        string       `json:"server"`
-			Generations   []generation `json:"generations"`
-		}{SchemaVersion: schemaVersion, Server: server}
-		for _, e := range entries {
-			doc.Generations = append(doc.Generations, generationOf(e))
+			SchemaVersion int               `json:"schema_version"`
+			Server        string            `json:"server"`
+			Generations   []generation      `json:"generations"`
+			Restored      *archive.Restored `json:"restored"`
+		}{SchemaVersion: schemaVersion, Server: server, Generations: list}
+		if restored {
+			doc.Restored = &last
 		}
 		return writeDocument(a.stdout, doc)
 	}
@@ -132,23 +160,49 @@ func (a *app) archiveList(cmd *cobra.Command) error {
 		a.say("no generation of %s yet; phux-agent save writes one", server)
 		return nil
 	}
-	t := ui.NewTable("GENERATION", "SAVED", "STATE", "SESSIONS", "CONVERSATIONS", "NAME")
+	t := ui.NewTable("GENERATION", "SAVED", "LIFE", "STATE", "SESSIONS", "CONVERSATIONS", "NAME")
 	now := time.Now()
-	for _, e := range entries {
-		g := generationOf(e)
+	for i, e := range entries {
+		g := list[i]
 		records := strconv.Itoa(g.Records)
 		if g.Pending > 0 {
 			records += fmt.Sprintf(" + %d waiting", g.Pending)
 		}
-		t.Row(strconv.FormatUint(g.Generation, 10), ago(e.SavedAt, now), g.State, strconv.Itoa(g.Sessions), records, g.Name)
+		t.Row(strconv.FormatUint(g.Generation, 10), ago(e.SavedAt, now), g.Life, g.State, strconv.Itoa(g.Sessions), records, g.Name)
 		switch {
 		case g.Error != "":
 			t.Note(g.Error, a.width())
 		case g.Reason != "":
 			t.Note(g.Reason, a.width())
 		}
+		switch {
+		case g.RestoredFrom && last.Proven == 0:
+			t.Note("the last restore was made from it: it stays until a save holds all of its conversations as running", a.width())
+		case g.RestoredFrom:
+			t.Note("the last restore was made from it", a.width())
+		case g.RestoreOf:
+			t.Note(fmt.Sprintf("what the last restore made, of generation %d", last.Generation), a.width())
+		}
 	}
 	return t.Write(a.stdout, "")
+}
+
+// livesOf gives each life of a server its name in a list: now is the one that runs, and -1 the
+// one before it.
+func livesOf(info host.Info, entries []archive.Entry) map[string]string {
+	names := map[string]string{"": ""}
+	if info.Running {
+		names[info.Instance.Digest()] = "now"
+	}
+	n := 0
+	for _, e := range entries {
+		if e.Archive == nil || names[e.Archive.Host.Instance] != "" || e.Archive.Host.Instance == "" {
+			continue
+		}
+		n++
+		names[e.Archive.Host.Instance] = strconv.Itoa(-n)
+	}
+	return names
 }
 
 func (a *app) archiveShow(cmd *cobra.Command, args []string) error {
@@ -162,11 +216,7 @@ func (a *app) archiveShow(cmd *cobra.Command, args []string) error {
 		best, err = st.Best()
 		e = best.Entry
 	} else {
-		var n uint64
-		if n, err = parseGeneration(cmd, args[0]); err != nil {
-			return err
-		}
-		e, err = st.Get(n)
+		e, err = a.reference(st, args[0])
 	}
 	if err == nil {
 		err = e.Err

@@ -138,7 +138,7 @@ func TestUsage(t *testing.T) {
 		"save x", "save --name a -o b", "save --accept -o b", "save -o -  --json", "restore a b",
 		"restore --generation x", "restore --generation 1 --name b", "restore f --generation 1", "restore --owner x",
 		"restore --owner =x", "restore --owner a=b --owner a=c", "restore --decline --plan", "restore f --decline",
-		"restore --decline --only x", "ps x", "archive", "archive bogus", "archive list x", "archive show x", "archive rm",
+		"restore --decline --only x", "ps x", "archive", "archive bogus", "archive list x", "archive show x y", "archive diff 1 2 3", "archive prune --keep 0", "archive prune x", "restore --mode x", "archive rm",
 		"archive rm x", "archive forget", "record", "record show", "record show a b", "record forget", "reap", "reap x",
 		"plugin", "plugin add", "plugin remove", "plugin enable", "plugin disable", "plugin validate", "integration",
 		"integration show", "integration lint", "integration enable", "version x", "completion", "completion tcsh", "man bogus",

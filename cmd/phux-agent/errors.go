@@ -113,6 +113,17 @@ var rules = []rule{
 	as(failed, "interrupted", always[*interruptedError]("what was done before stands; run it again")),
 
 	as(noHost, "no-host", always[*hostKindError]("the hosts are: tmux, embedded")),
+	func(err error) (judgement, bool) {
+		var e *embeddedError
+		if !errors.As(err, &e) {
+			return judgement{}, false
+		}
+		return e.judge()
+	},
+	as(refused, "within", always[*withinError]("Ctrl-b w chooses another terminal, Ctrl-b d leaves")),
+	as(timedOut, "timed-out", func(e *waitError) string {
+		return "phux-agent --host embedded read " + shellQuote(e.Pane) + " shows what stands there"
+	}),
 	as(misused, "usage", always[*hostFlagError]("name the server: -L NAME")),
 	as(misused, "usage", always[*embedded.NameError]("choose another name: -L NAME")),
 	as(noHost, "no-host", always[*noTmuxError]("install tmux 3.2a or later, or use the host that needs none: --host embedded")),
@@ -183,13 +194,16 @@ var rules = []rule{
 	as(misused, "unknown-session", func(e *restore.UnknownSessionError) string {
 		return "--only takes a name as the archive has it: phux-agent archive show"
 	}),
+	as(misused, "unknown-pane", func(e *restore.UnknownPaneError) string {
+		return "--pane takes SESSION:WINDOW.PANE as the archive has it, or a pane key: phux-agent restore --plan"
+	}),
 	as(failed, "stale-plan", always[*restore.StaleError]("run it again")),
 	as(failed, "busy", always[*archive.BusyError]("wait for it, and run this again")),
+	as(failed, "taken", always[*host.TakenError]("free it (tmux set-hook -gu NAME), then phux-agent autosave on")),
+	sentinel(errNoAutosave, noHost, "no-autosave", "choose another host: --host tmux"),
 	as(failed, "schema", always[*archive.VersionError]("a newer phux-agent wrote it: upgrade")),
 	as(failed, "not-an-archive", always[*archive.FormatError]("phux-agent archive list says which generations are sound")),
 	as(refused, "last-good", always[*archive.LastGoodError]("save first, then it is not the last one")),
-	as(failed, "taken", always[*host.TakenError]("free it (tmux set-hook -gu NAME), then phux-agent autosave on")),
-	sentinel(errNoAutosave, noHost, "no-autosave", "choose another host: --host tmux"),
 	sentinel(archive.ErrNone, failed, "no-generation", "phux-agent archive list shows held ones; phux-agent save writes one"),
 	sentinel(archive.ErrNoGeneration, failed, "no-generation", "phux-agent archive list"),
 	sentinel(archive.ErrNoSession, failed, "no-session", "phux-agent archive show"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/capture"
+	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/restore"
 )
@@ -22,12 +23,12 @@ type restoreFlags struct {
 	name                                               string
 	only, owners                                       []string
 	plan, strict, importing, fromHost, decline, noWait bool
-}
 	fill                                               bool
 
 	panes                []string
 	mode                 string
 	previous, unattended bool
+}
 
 func (a *app) restoreVerb() *cobra.Command {
 	var f restoreFlags
@@ -36,7 +37,8 @@ func (a *app) restoreVerb() *cobra.Command {
 		Short: "Bring the workspace back, every pane on its own conversation",
 		Long: `Bring the workspace back: sessions, windows, layouts, and every pane on its own
 conversation. Without a FILE it is the newest good generation of this server's
-history; held ones above it are named.
+history; held ones above it are named. --previous is the one before it; after a
+restore, the one before that restore.
 
 What a pane runs comes from the integration that is installed and trusted now.
 Sessions that exist are left alone, so a second restore starts nothing twice.
@@ -45,11 +47,20 @@ directory, no program, no conversation) becomes a placeholder that says why,
 keeps the record, and tries again on Enter; where trust or ownership stands in
 the way, its session is not created.
 
+[restore] mode in the configuration says what becomes of an agent that could be
+resumed: auto resumes it, ask leaves a placeholder that resumes it on Enter, and
+manual one that does so by word only. What --only and --pane name is resumed:
+naming is asking. With --pane the session comes whole, and its other agents wait
+to be asked.
+
 An archive that this machine did not write is imported: --import is the consent,
 and it runs with default profiles only. So is a generation that was edited since.`,
 		Example: `  phux-agent restore --plan
   phux-agent restore
   phux-agent restore --only api --only web
+  phux-agent restore --pane work:1.0
+  phux-agent restore --previous --plan
+  phux-agent restore --mode ask
   phux-agent restore --generation 41 --plan --json
   phux-agent restore workspace.json --import`,
 		Args: cobra.MaximumNArgs(1),
@@ -63,17 +74,23 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.StringVar(&f.name, "name", "", "the save kept under this `NAME`")
 	fl.BoolVar(&f.plan, "plan", false, "say what would be done, start nothing; same exit code")
 	fl.StringArrayVar(&f.only, "only", nil, "only this `SESSION`; may be repeated")
+	fl.StringArrayVar(&f.panes, "pane", nil, "only this `PANE`'s session, and in it this agent: SESSION:WINDOW.PANE as archived, or a pane key; may be repeated")
+	fl.BoolVar(&f.previous, "previous", false, "the good generation before the one that would be chosen, or before the last restore")
+	fl.StringVar(&f.mode, "mode", "", "`MODE` for every agent, over the configuration: auto, ask or manual")
+	fl.BoolVar(&f.unattended, "unattended", false, "nobody is there: boot_mode holds, and of an old archive nothing is resumed unasked")
 	fl.BoolVar(&f.strict, "strict", false, "refuse a session rather than make a placeholder in it")
 	fl.BoolVar(&f.importing, "import", false, "consent to an archive that this machine did not write")
 	fl.BoolVar(&f.fromHost, "from-host", false, "consent to an archive of another machine")
 	fl.StringArrayVar(&f.owners, "owner", nil, "`OLD=NEW`: records of plugin OLD are of NEW, this once")
 	fl.BoolVar(&f.decline, "decline", false, "restore nothing, and carry what waits no further")
+	fl.BoolVar(&f.fill, "fill", false, "in sessions that are there, put agents into idle shells that stand in their places")
 	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
 	sets := []string{"generation name", "generation previous", "name previous", "mode unattended"}
 	for _, other := range []string{"pane", "mode", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
 		sets = append(sets, "decline "+other)
 	}
 	exclude(cmd, sets...)
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"auto", "ask", "manual"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -87,7 +104,6 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	for _, m := range f.owners {
 		old, now, ok := strings.Cut(m, "=")
 		if !ok || old == "" || now == "" {
-	fl.BoolVar(&f.fill, "fill", false, "in sessions that are there, put agents into idle shells that stand in their places")
 			return usage(cmd, "--owner %q: write OLD=NEW, two plugin ids", m)
 		}
 		if have, ok := o.Owners[old]; ok && have != now {
@@ -95,9 +111,8 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 		}
 		o.Owners[old] = now
 	}
-	chosen := cmd.Flags().Changed("generation") || cmd.Flags().Changed("name")
-	if len(args) > 0 && chosen {
-		return usage(cmd, "FILE, --generation and --name exclude one another")
+	if len(args) > 0 && (cmd.Flags().Changed("generation") || cmd.Flags().Changed("name") || f.previous) {
+		return usage(cmd, "FILE, --generation, --name and --previous exclude one another")
 	}
 	if len(args) > 0 && f.decline {
 		return usage(cmd, "--decline is about generations, not about a FILE")
@@ -122,6 +137,7 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.Save = a.saveRestored(h, store, choice.Generation, f.previous)
 	facts, err := restore.Gather(ctx, e, src, o)
 	if err != nil {
 		return err
@@ -130,20 +146,25 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	report := plan.Dry()
+	v := restoreView{app: a, h: h, choice: choice, src: src, report: plan.Dry(), dry: f.plan, host: h.info.Server}
+	if !a.json {
+		v.head() // before anything starts
+	}
 	if !f.plan {
+		var report *restore.Report
 		if report, err = restore.Apply(ctx, e, plan); report == nil {
 			return err
 		}
+		a.keepSaved(ctx, h)
+		v.report = report
 	}
-	v := restoreView{app: a, h: h, choice: choice, src: src, report: report, dry: f.plan, host: h.info.Server}
 	if rerr := v.print(); rerr != nil {
 		return rerr
 	}
 	if err != nil {
 		return err
 	}
-	return restoreStatus(report)
+	return restoreStatus(v.report)
 }
 
 // restoreStatus is the exit code that a report deserves.
@@ -155,8 +176,6 @@ func restoreStatus(r *restore.Report) error {
 		return &statusError{code: partial}
 	case restore.Refused:
 		return &statusError{code: refused}
-		a.keepSaved(ctx, h)
-		v.report = report
 	}
 	return &statusError{code: failed}
 }
@@ -185,6 +204,10 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 		c.Entry, err = store.Get(f.generation)
 	case cmd.Flags().Changed("name"):
 		c.Entry, err = store.Named(f.name)
+	case f.previous:
+		var before archive.Choice
+		before, err = store.Previous()
+		c.Entry = before.Entry
 	default:
 		var best archive.Choice
 		best, err = store.Best()
@@ -197,11 +220,11 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 	if c.Err != nil {
 		return restore.Source{}, chosen{}, fmt.Errorf("read generation %d (%s): %w", c.Generation, c.Path, c.Err)
 	}
-	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: c.State != archive.Edited}
+	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: c.State != archive.Edited, Notices: c.notices()}
 	if !src.Own {
 		a.warn("generation %d is %s: it is treated as imported", c.Generation, editedWords(c.Entry))
 	}
-	if !cmd.Flags().Changed("generation") && !cmd.Flags().Changed("name") {
+	if !cmd.Flags().Changed("generation") && !cmd.Flags().Changed("name") && !f.previous {
 		src.Archive, c.left = without(c.Archive, c.Dismissed, f.only)
 	}
 	return src, c, nil
@@ -229,23 +252,43 @@ func without(ar *archive.Archive, dismissed, only []string) (*archive.Archive, [
 // editedWords say what is wrong with an edited generation.
 func editedWords(e archive.Entry) string { return string(e.State) + ": " + e.Reason }
 
+// passedOver says why a newer generation is.
+func passedOver(n archive.Entry) string {
+	why := string(n.State)
+	switch {
+	case n.Reason != "":
+		why += ": " + n.Reason
+	case n.Err != nil:
+		why += ": " + n.Err.Error()
+	}
+	return fmt.Sprintf("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, time.Now()), why)
+}
+
+func fileGone(n uint64) string {
+	return fmt.Sprintf("generation %d was written, and its file is gone", n)
+}
+
+// notices are warnNewer for programs.
+func (c chosen) notices() (out []restore.Notice) {
+	for _, n := range c.newer {
+		out = append(out, restore.Notice{Kind: restore.PassedOver, Text: passedOver(n)})
+	}
+	if c.missing > 0 {
+		out = append(out, restore.Notice{Kind: restore.FileGone, Text: fileGone(c.missing)})
+	}
+	return out
+}
+
 // warnNewer names aloud what is above the generation that is used.
 func (a *app) warnNewer(c chosen) {
 	for _, n := range c.newer {
-		why := string(n.State)
-		switch {
-		case n.Reason != "":
-			why += ": " + n.Reason
-		case n.Err != nil:
-			why += ": " + n.Err.Error()
-		}
-		a.warn("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, time.Now()), why)
+		a.warn("%s", passedOver(n))
 		if n.State == archive.Edited {
 			a.warn("  to restore it all the same: phux-agent %srestore --generation %d --import", a.serverFlags(), n.Generation)
 		}
 	}
 	if c.missing > 0 {
-		a.warn("generation %d was written, and its file is gone", c.missing)
+		a.warn("%s", fileGone(c.missing))
 	}
 }
 
@@ -318,15 +361,34 @@ func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (r
 		return e, err
 	}
 	e.Lock = func() (func(), error) { return store.Lock("restore") }
-	e.Save = func(ctx context.Context) error {
+	e.Save = a.saveRestored(h, store, 0, false)
+	return e, nil
+}
+
+// saveRestored is the last act of a restore: its own generation. from is the one that it was made
+// from, 0 for a file; it is remembered, and stays until the restore has proved itself.
+func (a *app) saveRestored(h *hosted, store archive.Store, from uint64, previous bool) func(context.Context) error {
+	return func(ctx context.Context) error {
 		s, err := a.openSaver(ctx, h)
 		if err != nil {
 			return err
 		}
-		_, err = s.save(ctx, saveOptions{})
-		return err
+		if from == 0 {
+			_, err = s.save(ctx, saveOptions{})
+			return err
+		}
+		// Before the save, which prunes.
+		made := archive.Restored{Generation: from, Previous: previous}
+		if err := store.RememberRestore(made); err != nil {
+			return err
+		}
+		done, err := s.save(ctx, saveOptions{})
+		if err != nil {
+			return err
+		}
+		made.Own, made.Instance = done.saved.Generation, done.archive.Host.Instance
+		return store.RememberRestore(made)
 	}
-	return e, nil
 }
 
 // restoreView prints a report.
@@ -344,7 +406,6 @@ func (v *restoreView) print() error {
 	if v.app.json {
 		return writeDocument(v.app.stdout, v.report)
 	}
-	v.head()
 	for _, s := range v.report.Sessions {
 		v.session(s)
 	}
@@ -366,6 +427,14 @@ func (v *restoreView) head() {
 		a.say("%s of generation %d, %s, on %s", verb, v.choice.Generation, when, v.host)
 	} else {
 		a.say("%s of %s, %s, on %s", verb, v.src.Path, when, v.host)
+	}
+	for _, n := range v.report.Notices {
+		if n.Kind == restore.PassedOver || n.Kind == restore.FileGone {
+			continue // which was warned of
+		}
+		for _, line := range v.wrap(n.Text, 2) {
+			a.say("  %s", line)
+		}
 	}
 	if len(v.choice.left) > 0 {
 		a.say("  declined or forgotten, and left out: %s", strings.Join(v.choice.left, ", "))
@@ -461,8 +530,11 @@ func (v *restoreView) summary() {
 		}
 		for _, p := range s.Panes {
 			switch {
+			case s.Action == restore.Fill && !p.Verdict.Starts(): // left as it is
 			case p.Result != nil && *p.Result == restore.Exited:
 				exited++
+			case p.Verdict == restore.AskPane, p.Verdict == restore.ManualPane:
+				asked++
 			case p.Verdict.Circumstance() || p.Result != nil && *p.Result == restore.Waits:
 				waiting++
 			case p.Verdict.Starts():
@@ -475,7 +547,7 @@ func (v *restoreView) summary() {
 	var parts []string
 	verb, fill := "created", "filled"
 	if v.dry {
-		verb = "to create"
+		verb, fill = "to create", "to fill"
 	}
 	for _, p := range []struct {
 		n    int
@@ -497,7 +569,7 @@ func (v *restoreView) summary() {
 	for _, p := range []struct {
 		n    int
 		text string
-	}{{agents, running}, {exited, "exited"}} {
+	}{{agents, running}, {exited, "exited"}, {asked, "waiting to be asked"}} {
 		if p.n > 0 {
 			parts = append(parts, plural(p.n, "agent")+" "+p.text)
 		}
@@ -524,4 +596,3 @@ func (v *restoreView) summary() {
 		}
 	}
 }
-			case s.Action == restore.Fill && !p.Verdict.Starts(): // left as it is

@@ -18,7 +18,7 @@ type payload struct {
 }
 
 const (
-	payloadHead = "phuxpay1"
+	payloadHead = "phuxpay2"
 	// maxPayload bounds a payload, in bytes: arguments, environment, guard and reason each have
 	// bounds of their own.
 	maxPayload = 2 << 20
@@ -38,7 +38,7 @@ func (p payload) encode() ([]byte, error) {
 			b = appendText(b, w)
 		}
 	}
-	for _, t := range []string{s.Dir, s.AfterExit, string(s.Guard), s.Reason, s.Hint} {
+	for _, t := range []string{s.Dir, s.AfterExit, string(s.Guard), s.Reason, s.Hint, s.Ask} {
 		b = appendText(b, t)
 	}
 	if len(b) > maxPayload {
@@ -71,7 +71,7 @@ func decodePayload(b []byte) (payload, error) {
 	if g := r.text(); g != "" {
 		p.start.Guard = []byte(g)
 	}
-	p.start.Reason, p.start.Hint = r.text(), r.text()
+	p.start.Reason, p.start.Hint, p.start.Ask = r.text(), r.text(), r.text()
 	if r.bad || len(r.b) != 0 {
 		return payload{}, errPayload
 	}
