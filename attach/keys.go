@@ -1,8 +1,10 @@
 package attach
 
 import (
-	"bytes"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // keys tells the person's typing from the keys that are ours. What is pasted (between the marks
@@ -14,13 +16,14 @@ type keys struct {
 }
 
 const (
+	esc        = 0x1b
 	pasteBegin = "\x1b[200~"
 	pasteEnd   = "\x1b[201~"
 )
 
-// feed takes bytes up to the prefix key: text goes to the program; after the prefix (hit) rest is
-// ours, else it is empty.
-func (k *keys) feed(b []byte) (text []byte, hit bool, rest []byte) {
+// feed takes bytes up to the prefix key: text goes to the program. hit is the prefix key in the
+// form that it came in, which the program may have chosen; rest is ours then.
+func (k *keys) feed(b []byte) (text, hit, rest []byte) {
 	for i, c := range b {
 		mark := pasteBegin
 		if k.paste {
@@ -32,48 +35,173 @@ func (k *keys) feed(b []byte) (text []byte, hit bool, rest []byte) {
 			if k.seen == len(mark) {
 				k.paste, k.seen = !k.paste, 0
 			}
-			continue
 		case c == mark[0]:
 			k.seen = 1
-			continue
 		default:
 			k.seen = 0
 		}
-		if c == k.prefix && !k.paste {
-			return b[:i], true, b[i+1:]
+		if k.paste {
+			continue
+		}
+		if c == k.prefix {
+			return b[:i], b[i : i+1], b[i+1:]
+		}
+		if c != esc {
+			continue
+		}
+		if n := sequence(b[i:]); n > 0 && k.isPrefix(string(b[i:i+n])) {
+			k.seen = 0
+			return b[:i], b[i : i+n], b[i+n:]
 		}
 	}
-	return b, false, nil
+	return b, nil, nil
 }
 
-// nextKey takes one key off what was typed: a character, or the name of a key that sends a
-// sequence ("up", "down", "pgup", "pgdn", "home", "end", "esc").
-func nextKey(b []byte) (key string, rest []byte) {
-	for seq, name := range map[string]string{
-		"\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "pgup", "\x1b[6~": "pgdn",
-		"\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end", "\r": "enter", "\n": "enter",
-	} {
-		if bytes.HasPrefix(b, []byte(seq)) {
-			return name, b[len(seq):]
+// sequence is the length of the CSI that b begins with; 0 where there is none, or not all of it.
+func sequence(b []byte) int {
+	if len(b) < 3 || b[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(b); i++ {
+		if b[i] >= 0x40 && b[i] <= 0x7e {
+			return i + 1
+		}
+		if b[i] < 0x20 || b[i] > 0x7e {
+			return 0
 		}
 	}
-	if b[0] == 0x1b {
-		if len(b) > 1 && (b[1] == '[' || b[1] == 'O') {
-			// A sequence that we have no name for: all of it.
-			end := 2
-			for end < len(b) && (b[end] < 0x40 || b[end] > 0x7e) {
-				end++
-			}
-			return "unknown", b[min(end+1, len(b)):]
+	return 0
+}
+
+const (
+	shift    = 1
+	alt      = 2
+	ctrl     = 4
+	locks    = 64 | 128 // of capitals and of numbers
+	released = 3
+)
+
+// typedKey is a key as kitty's protocol and xterm's modifyOtherKeys write it.
+type typedKey struct {
+	code, shifted rune
+	mods, event   int
+}
+
+func readKey(seq string) (typedKey, bool) {
+	final, params := seq[len(seq)-1], strings.Split(seq[2:len(seq)-1], ";")
+	number := func(i, sub int) int {
+		if i >= len(params) {
+			return 0
 		}
-		return "esc", b[1:]
+		fields := strings.Split(params[i], ":")
+		if sub >= len(fields) {
+			return 0
+		}
+		n, _ := strconv.Atoi(fields[sub])
+		return n
 	}
-	r := []rune(string(b))
-	n := len(string(r[:1]))
-	if n > len(b) { // an invalid byte is one key
-		n = 1
+	k := typedKey{mods: max(number(1, 0)-1, 0) &^ locks, event: number(1, 1)}
+	switch {
+	case final == 'u' && params[0] != "":
+		k.code, k.shifted = rune(number(0, 0)), rune(number(0, 1))
+	case final == '~' && params[0] == "27" && len(params) == 3:
+		k.code = rune(number(2, 0))
+	default:
+		return k, false
 	}
-	return string(r[0]), b[n:]
+	return k, k.code > 0
+}
+
+func (k *keys) isPrefix(seq string) bool {
+	t, ok := readKey(seq)
+	if !ok || t.mods != ctrl || t.event == released {
+		return false
+	}
+	code := rune(k.prefix) | 0x40
+	return t.code == code || t.code == unicode.ToLower(code) || k.prefix == 0 && t.code == ' '
+}
+
+var sequenceNames = map[string]string{
+	"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end",
+	"1~": "home", "7~": "home", "4~": "end", "8~": "end", "5~": "pgup", "6~": "pgdn",
+}
+
+// nextKey takes one key off what was typed: a character, or the name of a key ("up", "down", "pgup",
+// "pgdn", "home", "end", "esc", "enter", "backspace"). What is no key (the mouse, the focus, a key that
+// is let go) is empty. whole is false where the rest of it has not come yet.
+func nextKey(b []byte) (key string, rest []byte, whole bool) {
+	if b[0] != esc {
+		if !utf8.FullRune(b) {
+			return "", nil, false
+		}
+		r, n := utf8.DecodeRune(b)
+		return keyOf(r), b[n:], true
+	}
+	switch {
+	case len(b) == 1:
+		return "", nil, false
+	case b[1] == esc:
+		return "esc", b[1:], true
+	case b[1] == 'O':
+		if len(b) < 3 {
+			return "", nil, false
+		}
+		return sequenceNames[string(b[2:3])], b[3:], true
+	case b[1] != '[': // with Alt
+		if !utf8.FullRune(b[1:]) {
+			return "", nil, false
+		}
+		_, n := utf8.DecodeRune(b[1:])
+		return "", b[1+n:], true
+	case len(b) > 2 && b[2] == 'M': // the mouse in its old form
+		if len(b) < 6 {
+			return "", nil, false
+		}
+		return "", b[6:], true
+	}
+	n := sequence(b)
+	if n == 0 {
+		const most = 64 // bytes of a sequence: what is longer is none
+		if len(b) > most || b[len(b)-1] < 0x20 {
+			return "", b[len(b):], true
+		}
+		return "", nil, false
+	}
+	seq := string(b[:n])
+	b = b[n:]
+	if t, ok := readKey(seq); ok {
+		switch {
+		case t.event == released || t.code >= 0xe000 && t.code < 0xf900 || t.mods&alt != 0:
+			return "", b, true
+		case t.mods&ctrl != 0 && t.code >= '@' && t.code < 0x7f:
+			return string(t.code & 0x1f), b, true
+		case t.mods&shift != 0 && t.shifted != 0:
+			return string(t.shifted), b, true
+		case t.mods&shift != 0:
+			return string(unicode.ToUpper(t.code)), b, true
+		}
+		return keyOf(t.code), b, true
+	}
+	// With modifiers it is the same key: ESC [ 1 ; 5 A.
+	params, final := seq[2:n-1], seq[n-1:]
+	if first, _, more := strings.Cut(params, ";"); more {
+		if params = first; final != "~" {
+			params = ""
+		}
+	}
+	return sequenceNames[params+final], b, true
+}
+
+func keyOf(r rune) string {
+	switch r {
+	case '\r', '\n':
+		return "enter"
+	case 0x7f, 0x08:
+		return "backspace"
+	case esc:
+		return "esc"
+	}
+	return string(r)
 }
 
 // name is a prefix key as people write it.

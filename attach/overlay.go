@@ -8,122 +8,126 @@ import (
 	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
-// overlay is something of ours on the screen, while the view is let go.
+// overlay is something of ours on the screen, while the view is held.
 type overlay interface {
-	// lines is what to draw, at most rows lines; status overlays draw one line at the bottom.
-	lines(c *client, cols, rows int) (lines []string, bottom bool)
+	// draw says what to draw, at most rows lines of cols cells; bottom is of one line at the
+	// bottom, with the terminal above it.
+	draw(ctx context.Context, c *client, cols, rows int) (lines []string, bottom bool)
 	// key answers with what comes next: itself, another overlay, or nil for the terminal again.
 	key(ctx context.Context, c *client, key string) (overlay, error)
 }
 
-// cover puts an overlay over the terminal. The view is let go, so that nothing is written under
-// what we draw.
-func (c *client) cover(o overlay) {
-	c.leave()
+// cover puts an overlay over the terminal. The view is held, so that nothing is written under
+// what we draw, and keys come plainly.
+func (c *client) cover(ctx context.Context, o overlay) {
+	if c.over == nil {
+		c.hold(ctx)
+	}
 	c.over = o
-	c.draw()
+	c.draw(ctx)
 }
 
-func (c *client) draw() {
+func (c *client) draw(ctx context.Context) {
 	cols, rows := c.screen.size()
-	lines, bottom := c.over.lines(c, cols, rows)
+	lines, bottom := c.over.draw(ctx, c, cols, rows)
 	var b strings.Builder
 	at := 1
 	if bottom {
 		at = rows
+		b.WriteString(plain + "\x1b[r\x1b[?6l\x1b[4l\x1b(B\x0f\x1b[?25l")
 	} else {
-		b.WriteString(settle + "\x1b[2J")
+		b.WriteString(settle + "\x1b[?25l\x1b[2J")
 	}
-	b.WriteString("\x1b7\x1b[?25l")
 	for i, l := range lines {
 		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[m", at+i)
 		if bottom {
-			b.WriteString("\x1b[7m")
+			l = "\x1b[7m" + l + strings.Repeat(" ", max(0, cols-ui.Width(withoutLooks(l))))
 		}
-		b.WriteString(fit(l, cols, bottom) + "\x1b[m")
+		b.WriteString(l + "\x1b[m")
 	}
-	b.WriteString("\x1b8")
 	c.screen.write([]byte(b.String()))
 }
 
-// fit cuts a line to the width, or fills it up.
-func fit(s string, cols int, fill bool) string {
-	s = ui.Escape(s)
-	r := []rune(s)
-	if len(r) > cols {
-		return string(r[:cols])
+// press hands a key to the overlay.
+func (c *client) press(ctx context.Context, key string) (Why, error) {
+	if key == "" { // no key
+		return 0, nil
 	}
-	if fill {
-		return s + strings.Repeat(" ", cols-len(r))
+	if s, ok := c.over.(status); ok {
+		c.over = nil
+		if key == string(rune(c.o.Prefix)) {
+			why, err := c.again(ctx)
+			if why != 0 || err != nil || c.view == nil {
+				return why, err
+			}
+			return c.trouble(ctx, c.view.Input(s.hit)) // twice: the program gets it once
+		}
+		return c.command(ctx, key)
 	}
-	return s
+	before := c.view
+	next, err := c.over.key(ctx, c, key)
+	switch {
+	case err != nil && gone(err):
+		return c.next(ctx)
+	case err != nil:
+		return c.say(ctx, err)
+	case next != nil:
+		c.over = next
+		c.draw(ctx)
+		return 0, nil
+	case c.view != before: // it has shown another one
+		return 0, nil
+	}
+	return c.again(ctx)
 }
 
-// press hands a key to the overlay.
-func (c *client) press(ctx context.Context, key string) (ended, error) {
-	if _, ok := c.over.(status); ok {
-		if err := c.show(ctx, c.at); err != nil {
-			return c.next(ctx, true)
-		}
-		if key == string(rune(c.o.Prefix)) {
-			return "", c.view.Input([]byte{c.o.Prefix}) // twice: the program gets it once
-		}
-		if r := []rune(key); len(r) == 1 {
-			return c.command(ctx, r[0])
-		}
-		return "", nil
-	}
-	next, err := c.over.key(ctx, c, key)
-	if err != nil {
-		return "", c.again(ctx, err)
-	}
-	if next == nil {
-		// The overlay may have shown another terminal already.
-		if c.view == nil {
-			if err := c.show(ctx, c.at); err != nil {
-				return c.next(ctx, true)
-			}
-		}
-		return "", nil
-	}
-	c.over = next
-	c.draw()
-	return "", nil
-}
+// line makes text one line of at most so many cells.
+func line(s string, cols int) string { return ui.Clip(ui.Escape(s), cols) }
 
 // status is the one line at the bottom, while the prefix waits for its key.
-type status struct{}
+type status struct{ hit []byte }
 
-func (status) lines(c *client, cols, _ int) ([]string, bool) {
-	const keys = "d detach  n/p next/previous  w list  c shell  ? help "
-	p, err := c.here(context.Background())
+func (status) draw(ctx context.Context, c *client, cols, _ int) ([]string, bool) {
+	const keys = "d detach  n/p next/previous  w list  c shell  [ scrollback  ? help "
+	short := "d detach  ? help "
+	p, err := c.here(ctx)
 	if err != nil {
-		return []string{" phux-agent  " + keys}, true
+		return []string{line(" phux-agent  "+keys, cols)}, true
 	}
-	left := fmt.Sprintf(" %s  %s  ", p, p.what)
+	left := ui.Escape(fmt.Sprintf(" %s  %s  ", p, p.what))
 	if p.dead {
-		left += "ended, R starts it again  "
+		left += "ended" + p.exit + ", R starts it again  "
 	}
-	// The directory is what gives way: its end says most.
-	room := cols - len([]rune(ui.Escape(left))) - len(keys) - 1
-	dir := []rune(ui.Escape(p.dir))
-	switch {
-	case room < 8:
-		return []string{left + keys}, true
-	case len(dir) > room:
-		dir = append([]rune("…"), dir[len(dir)-room+1:]...)
+	// The directory is what gives way, then the longer list of keys.
+	room, right := cols-ui.Width(left)-len(keys)-1, keys
+	if room < 8 {
+		if room = cols - ui.Width(left) - len(short) - 1; room < 0 {
+			return []string{line(left+short, cols)}, true
+		}
+		right = short
 	}
-	return []string{left + string(dir) + strings.Repeat(" ", room-len(dir)+1) + keys}, true
+	dir := ""
+	if room >= 8 {
+		dir = ui.ClipLeft(ui.Escape(p.dir), room)
+	}
+	return []string{left + dir + strings.Repeat(" ", max(0, cols-ui.Width(left)-ui.Width(dir)-len(right))) + right}, true
 }
 
 func (status) key(context.Context, *client, string) (overlay, error) { return nil, nil }
 
-// message is something that went wrong, until a key is pressed.
+// message is something to know, until a key is pressed.
 type message string
 
-func (m message) lines(*client, int, int) ([]string, bool) { return []string{" " + string(m)}, true }
+func (m message) draw(_ context.Context, _ *client, cols, _ int) ([]string, bool) {
+	return []string{line(" "+string(m), cols)}, true
+}
 
-func (message) key(context.Context, *client, string) (overlay, error) { return nil, nil }
+func (message) key(ctx context.Context, c *client, key string) (overlay, error) {
+	if key == string(rune(c.o.Prefix)) {
+		return status{hit: []byte(key)}, nil
+	}
+	return nil, nil
+}
 
 // confirm asks before something that cannot be undone.
 type confirm struct {
@@ -131,63 +135,15 @@ type confirm struct {
 	yes      func(context.Context) error
 }
 
-func (q confirm) lines(*client, int, int) ([]string, bool) {
-	return []string{" " + q.question + " (y/n)"}, true
+func (q confirm) draw(_ context.Context, c *client, cols, _ int) ([]string, bool) {
+	return []string{line(fmt.Sprintf(" %s: %s (y/n)", c.at, q.question), cols)}, true
 }
 
 func (q confirm) key(ctx context.Context, _ *client, key string) (overlay, error) {
-	if key == "y" {
+	if key == "y" || key == "Y" {
 		return nil, q.yes(ctx)
 	}
 	return nil, nil
-}
-
-// text is help, or the scrollback with a pager's keys.
-type text struct {
-	text  []string
-	top   int
-	pager bool
-}
-
-func (t text) lines(_ *client, _, rows int) ([]string, bool) {
-	page := rows - 1
-	top := min(max(t.top, 0), max(0, len(t.text)-page))
-	out := append([]string(nil), t.text[top:min(top+page, len(t.text))]...)
-	for len(out) < page {
-		out = append(out, "")
-	}
-	foot := " any key: back"
-	if t.pager {
-		foot = fmt.Sprintf(" lines %d-%d of %d   up/down, PgUp/PgDn, g/G: move   q: back", top+1, min(top+page, len(t.text)), len(t.text))
-	}
-	return append(out, foot), false
-}
-
-func (t text) key(_ context.Context, c *client, key string) (overlay, error) {
-	if !t.pager {
-		return nil, nil
-	}
-	_, rows := c.screen.size()
-	page := rows - 1
-	end := max(0, len(t.text)-page)
-	switch key {
-	case "q", "esc", "enter":
-		return nil, nil
-	case "up", "k":
-		t.top--
-	case "down", "j":
-		t.top++
-	case "pgup", "b":
-		t.top -= page
-	case "pgdn", " ", "f":
-		t.top += page
-	case "home", "g":
-		t.top = 0
-	case "end", "G":
-		t.top = end
-	}
-	t.top = min(max(t.top, 0), end)
-	return t, nil
 }
 
 // list chooses a terminal.
@@ -196,21 +152,33 @@ type list struct {
 	at     int
 }
 
-func (l list) lines(_ *client, _, rows int) ([]string, bool) {
-	out := []string{" choose a terminal: up/down, Enter; q: back", ""}
+func (l list) draw(_ context.Context, _ *client, cols, rows int) ([]string, bool) {
+	out := []string{line(" choose a terminal: up/down, Enter; q: back", cols), ""}
 	room := max(1, rows-len(out))
 	top := max(0, l.at-room+1)
+	wide := 0
+	for _, p := range l.places {
+		wide = max(wide, ui.Width(ui.Escape(p.String())))
+	}
 	for i := top; i < len(l.places) && i < top+room; i++ {
 		p := l.places[i]
 		mark := "  "
 		if i == l.at {
 			mark = "> "
 		}
-		line := fmt.Sprintf("%s%-16s %-14s %s", mark, p, p.what, p.dir)
+		at := ui.Clip(ui.Escape(p.String()), 40)
+		text := mark + at + strings.Repeat(" ", max(0, min(wide, 40)-ui.Width(at))) + fmt.Sprintf("  %-12s ", ui.Escape(p.what))
 		if p.dead {
-			line += "  (ended)"
+			text += "(ended) "
 		}
-		out = append(out, line)
+		text += ui.Escape(p.dir)
+		if p.title != "" {
+			text += "  " + ui.Escape(p.title)
+		}
+		if text = ui.Clip(text, cols); i == l.at {
+			text = "\x1b[7m" + text + "\x1b[m"
+		}
+		out = append(out, text)
 	}
 	return out, false
 }
@@ -228,27 +196,27 @@ func (l list) key(ctx context.Context, c *client, key string) (overlay, error) {
 	case "end", "G":
 		l.at = len(l.places) - 1
 	case "enter":
-		if len(l.places) == 0 {
+		if len(l.places) == 0 || l.places[l.at].terminal == c.at.terminal {
 			return nil, nil
 		}
-		return nil, c.show(ctx, l.places[l.at].terminal)
+		return nil, c.show(ctx, l.places[l.at])
 	}
 	return l, nil
 }
 
-func help(prefix byte) string {
+func help(prefix byte) []string {
 	p := name(prefix)
-	return strings.Join([]string{
+	return []string{
 		"", "  phux-agent attach: keys", "",
-		"  " + p + " d      detach: everything goes on without you",
-		"  " + p + " n, p   next, previous terminal",
-		"  " + p + " w      choose a terminal from a list",
-		"  " + p + " c      a new shell in this session",
-		"  " + p + " x      kill this terminal (asks)",
-		"  " + p + " R      start the program of an ended terminal again",
-		"  " + p + " [      scrollback",
-		"  " + p + " ?      this help",
-		"  " + p + " " + p + "  the key itself, for the program", "",
+		"  " + p + " d        detach: everything goes on without you",
+		"  " + p + " n, p, l  next, previous, last terminal",
+		"  " + p + " w        choose a terminal from a list",
+		"  " + p + " c        a new shell in this session",
+		"  " + p + " x        kill this terminal (asks)",
+		"  " + p + " R        start the program of an ended terminal again",
+		"  " + p + " [        scrollback: move, and / to search",
+		"  " + p + " ?        this help",
+		"  " + p + " " + p + "   the key itself, for the program", "",
 		"  Agents that ended keep their record: phux-agent ps", "",
-	}, "\n")
+	}
 }

@@ -424,21 +424,31 @@ type Screen struct {
 	Col, Row   int // of the cursor, from 0
 	Hidden     bool
 	Title      string // that the program set
+	AppCursor  bool   // it wants the cursor's keys in their other form: ESC O A
 }
 
 // Read returns the screen, with at most history lines of the scrollback above it; -1 is all.
 func (c *Client) Read(ctx context.Context, t host.Terminal, history int) (Screen, error) {
+	return c.readScreen(ctx, t, history, false)
+}
+
+// ReadLooks is Read of a text with its looks, as SGR sequences; a line begins and ends without any.
+func (c *Client) ReadLooks(ctx context.Context, t host.Terminal, history int) (Screen, error) {
+	return c.readScreen(ctx, t, history, true)
+}
+
+func (c *Client) readScreen(ctx context.Context, t host.Terminal, history int, looks bool) (Screen, error) {
 	if err := c.mine(t); err != nil {
 		return Screen{}, err
 	}
-	f, err := c.call(ctx, fields{keyKind: kindRead, termID: t.ID, termLines: history})
+	f, err := c.call(ctx, fields{keyKind: kindRead, termID: t.ID, termLines: history, termLooks: looks})
 	if err != nil {
 		return Screen{}, err
 	}
 	m := reading{fields: f}
 	s := Screen{
 		Text: m.text(screenText), Cols: m.number(termCols), Rows: m.number(termRows), Col: m.number(screenCursor),
-		Row: m.number(screenRow), Hidden: m.flag(screenHidden), Title: m.text(screenTitle),
+		Row: m.number(screenRow), Hidden: m.flag(screenHidden), Title: m.text(screenTitle), AppCursor: m.flag(screenKeys),
 	}
 	return s, m.err
 }
@@ -550,6 +560,43 @@ func (v *View) Input(b []byte) error {
 // size that comes of it is an event.
 func (v *View) Resize(cols, rows int) error {
 	return v.c.send(fields{keyKind: kindResize, termID: v.Terminal.ID, termCols: cols, termRows: rows})
+}
+
+// Hold ends this view's events, while its window goes on to count for the terminal's size: the
+// terminal stays attached until Show or Detach. Events that were not read are lost.
+func (v *View) Hold(ctx context.Context) error {
+	v.once.Do(func() { close(v.gone) })
+	v.c.mu.Lock()
+	if v.c.views[v.Terminal.ID] == v {
+		delete(v.c.views, v.Terminal.ID)
+	}
+	v.c.mu.Unlock()
+	_, err := v.c.call(ctx, fields{keyKind: kindResize, termID: v.Terminal.ID, termHold: true})
+	return err
+}
+
+// Show goes on after Hold, in a window of that size, by another view whose events begin with the
+// whole screen.
+func (v *View) Show(ctx context.Context, cols, rows int) (*View, error) {
+	c := v.c
+	next := &View{Terminal: v.Terminal, c: c, events: make(chan ViewEvent, 64), gone: make(chan struct{})}
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	c.views[v.Terminal.ID] = next
+	c.mu.Unlock()
+	_, err := c.call(ctx, fields{keyKind: kindResize, termID: v.Terminal.ID, termCols: cols, termRows: rows})
+	if err != nil {
+		c.mu.Lock()
+		if c.views[v.Terminal.ID] == next {
+			delete(c.views, v.Terminal.ID)
+		}
+		c.mu.Unlock()
+		return nil, err
+	}
+	return next, nil
 }
 
 // Detach ends the view. Events of it that were not read are lost.

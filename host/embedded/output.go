@@ -40,8 +40,15 @@ type emulator interface {
 	Paint() []byte
 	// Text returns the screen as text, with at most that many lines of scrollback above.
 	Text(history int) string
+	// Looks is Text with the looks of it, as SGR sequences; a line begins and ends without any.
+	Looks(history int) string
+	// Picture makes a window of another size, which shows p, show this screen. The zero picture
+	// is of a window that may show anything.
+	Picture(p *picture, cols, rows int) []byte
 	// Cursor returns the place of the cursor, from 0, and whether it is shown.
 	Cursor() (col, row int, shown bool)
+	// AppCursor says that the program wants the cursor's keys in their other form.
+	AppCursor() bool
 	// Title is the one that the program has set, if any.
 	Title() string
 	// Begun is the output since the last character or sequence that was whole. Of a string that
@@ -64,6 +71,7 @@ type output struct {
 	viewers    []*viewer
 	answers    *viewer // has a window, and is not behind; stays for as long as that is so
 	asker      asker   // for the other viewers with a window
+	drawing    bool    // pictures will be drawn
 
 	screenMu sync.Mutex // taken after mu
 	screen   emulator
@@ -78,20 +86,31 @@ type viewer struct {
 	terminal   *terminal
 	cols, rows int  // of its window; one without looks only, and nothing answers there
 	behind     bool // it gets no bytes until it has read what waits, and then the whole screen
+	held       bool // it wants to see nothing for a while, and is behind
 	strained   bool // it gets the output without questions
+	// pictured: its window has not the terminal's size, for another one's is smaller. It gets
+	// pictures, for bytes that are made for one size make another picture at another.
+	pictured bool
+	picture  picture
 }
 
 func (v *viewer) window() bool { return v.cols > 0 && v.rows > 0 }
 
+// answers says that the program's questions can be its terminal's to answer.
+func (v *viewer) answers() bool { return v.window() && !v.behind && !v.pictured }
+
+// drawPause is between two pictures.
+const drawPause = 30 * time.Millisecond
+
 // elect sees to it that one who can answer does. mu is held, and everything that was written is
 // delivered.
 func (o *output) elect() {
-	if v := o.answers; v != nil && v.window() && !v.behind && slices.Contains(o.viewers, v) {
+	if v := o.answers; v != nil && v.answers() && slices.Contains(o.viewers, v) {
 		return
 	}
 	o.answers = nil
 	for _, v := range o.viewers {
-		if !v.window() || v.behind {
+		if !v.answers() {
 			continue
 		}
 		if o.answers = v; v.strained {
@@ -129,6 +148,9 @@ func (o *output) deliver(id string, b []byte) {
 	for _, v := range o.viewers {
 		switch {
 		case v.behind:
+			continue
+		case v.pictured:
+			o.drawLater()
 			continue
 		case !v.strained && frame == nil:
 			frame = outputFrame(id, b)
@@ -285,10 +307,17 @@ func (o *output) attach(v *viewer) {
 }
 
 // paint shows a viewer what is there: no byte is missing after it, and none comes twice.
-func (o *output) paint(v *viewer) {
+// It says whether more waits for it than a program should go on for.
+func (o *output) paint(v *viewer) (wait bool) {
 	o.catchUp()
 	o.screenMu.Lock()
 	defer o.screenMu.Unlock()
+	if v.pictured {
+		if b := o.screen.Picture(&v.picture, v.cols, v.rows); len(b) > 0 {
+			return v.peer.output(outputFrame(v.terminal.id, b))
+		}
+		return false
+	}
 	picture := o.screen.Paint()
 	begun, long := o.screen.Begun()
 	if v.strained {
@@ -297,21 +326,69 @@ func (o *output) paint(v *viewer) {
 	if !v.strained || len(begun) > 0 && begun[0] != esc { // a character is no question
 		picture = append(picture, begun...)
 	}
-	v.peer.output(outputFrame(v.terminal.id, picture))
+	return v.peer.output(outputFrame(v.terminal.id, picture))
 }
 
 // repaint brings a viewer up that was behind.
 func (o *output) repaint(v *viewer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !v.behind || !slices.Contains(o.viewers, v) {
-		return
+	if v.behind && !v.held && slices.Contains(o.viewers, v) {
+		o.renew(v)
 	}
+}
+
+// renew shows a viewer everything anew. mu is held.
+func (o *output) renew(v *viewer) {
 	o.catchUp() // as what was written before it could answer
 	v.behind, v.strained = false, false
+	v.pictured, v.picture = v.window() && (v.cols != o.cols || v.rows != o.rows), picture{}
 	o.elect()
-	v.strained = v.window() && v != o.answers
+	v.strained = v.window() && !v.pictured && v != o.answers
 	o.paint(v)
+}
+
+// hold shows a viewer nothing until it is released.
+func (o *output) hold(v *viewer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.catchUp() // as what it may have answered
+	v.held, v.behind = true, true
+	o.elect()
+}
+
+func (o *output) release(v *viewer) {
+	o.mu.Lock()
+	held := v.held
+	v.held = false
+	o.mu.Unlock()
+	if held {
+		o.repaint(v)
+	}
+}
+
+// drawLater draws the pictures soon. mu is held.
+func (o *output) drawLater() {
+	if !o.drawing {
+		o.drawing = true
+		time.AfterFunc(drawPause, o.draw)
+	}
+}
+
+func (o *output) draw() {
+	var full []*viewer
+	o.mu.Lock()
+	o.drawing = false
+	for _, v := range o.viewers {
+		if v.pictured && !v.behind && o.paint(v) {
+			v.behind = true // until it has read that
+			full = append(full, v)
+		}
+	}
+	o.mu.Unlock()
+	for _, v := range full {
+		v.peer.fallBehind(v)
+	}
 }
 
 // look gives a view another size. One that comes to have a window, or has none any more, is shown
@@ -320,7 +397,8 @@ func (o *output) look(v *viewer, cols, rows int) {
 	o.mu.Lock()
 	before := v.window()
 	v.cols, v.rows = cols, rows
-	changed := before != v.window() && !v.behind
+	odd := v.window() && (cols != o.cols || rows != o.rows)
+	changed := (before != v.window() || odd || v.pictured) && !v.behind
 	v.behind = v.behind || changed
 	o.mu.Unlock()
 	if changed {
@@ -374,6 +452,11 @@ func (o *output) resize(cols, rows int, ptmx *os.File, viewers bool) (changed bo
 	}
 	o.cols, o.rows = cols, rows
 	o.screenMu.Unlock()
+	for _, v := range o.viewers {
+		if odd := v.cols != cols || v.rows != rows; v.window() && !v.behind && (odd || v.pictured) {
+			o.renew(v)
+		}
+	}
 	setSize(ptmx, cols, rows)
 	return true
 }

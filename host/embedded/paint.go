@@ -3,14 +3,18 @@ package embedded
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
+
+// reset brings a terminal to a known state: the main screen, no region, no looks, wrapping, plain
+// characters and keys. The cursor is hidden.
+const reset = "\x1b[?2026l\x1b[<9u\x1b[?1049l\x1b[!p\x1b[>4m\x1b[m\x1b[r\x1b(B\x1b)B\x0f\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[?25l"
 
 // Paint makes any terminal of the screen's size show it: it puts every mode that it knows into
 // the state that it has here, clears, and draws.
 func (s *screen) Paint() []byte {
 	b := make([]byte, 0, 4096)
-	// Back to a known state: the main screen, no region, no looks, wrapping, plain characters.
-	b = append(b, "\x1b[?2026l\x1b[<9u\x1b[?1049l\x1b[!p\x1b[>4m\x1b[m\x1b[r\x1b(B\x1b)B\x0f\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[?25l"...)
+	b = append(b, reset...)
 	b = s.paintGrid(b, &s.main)
 	b = s.paintSaved(b, s.saved[0])
 	b = s.paintKeyboard(b, s.modes.kitty[0])
@@ -20,11 +24,64 @@ func (s *screen) Paint() []byte {
 		b = s.paintSaved(b, s.saved[1])
 		b = s.paintKeyboard(b, s.modes.kitty[1])
 	}
-	b = s.paintModes(b)
-	if s.title != "" {
-		b = fmt.Appendf(b, "\x1b]2;%s\x07", s.title)
+	b = s.paintTabs(s.paintInput(b))
+	return s.paintOutput(b)
+}
+
+// picture is what a window shows that has not the screen's size, and so cannot have its bytes.
+type picture struct {
+	cols, rows int // of the screen
+	alt        bool
+	lines      []string
+	rest       string // modes and cursor
+}
+
+// Picture makes a window of that size, which shows p, show the screen in its left upper corner; the
+// zero picture is a window that may show anything. It may be empty.
+func (s *screen) Picture(p *picture, cols, rows int) []byte {
+	var b []byte
+	if p.cols != s.cols || p.rows != s.rows || p.alt != s.modes.altScreen {
+		*p = picture{cols: s.cols, rows: s.rows, alt: s.modes.altScreen, lines: make([]string, s.rows)}
+		b = append(b, reset...)
+		b = append(b, "\x1b[?7l"...)
+		if p.alt {
+			b = append(b, "\x1b[?1049h"...)
+		}
+		b = append(b, "\x1b[H\x1b[2J\x1b[2m"...)
+		for y := range rows { // the rest of the window is nobody's
+			x := s.cols
+			if y >= s.rows {
+				x = 0
+			}
+			if x < cols {
+				b = fmt.Appendf(b, "\x1b[%d;%dH%s", y+1, x+1, strings.Repeat("·", cols-x))
+			}
+		}
+		b = append(b, "\x1b[m"...)
 	}
-	return b
+	for y := range min(s.rows, rows) {
+		l := string(s.paintLine(nil, s.on, y))
+		if l == p.lines[y] {
+			continue
+		}
+		if len(b) == 0 {
+			b = append(b, "\x1b[?25l"...)
+		}
+		if p.lines[y] != "" {
+			b = fmt.Appendf(b, "\x1b[%d;1H\x1b[%dX", y+1, s.cols)
+		}
+		b = append(b, l...)
+		p.lines[y] = l
+	}
+	rest := fmt.Appendf(s.paintKeyboard(s.paintInput(nil), *s.keyboard()), "\x1b[%d;%dH\x1b[?25h", s.on.y+1, s.on.x+1)
+	if s.modes.noCursor {
+		rest[len(rest)-1] = 'l'
+	}
+	if string(rest) == p.rest && len(b) == 0 {
+		return nil
+	}
+	p.rest = string(rest)
+	return append(b, rest...)
 }
 
 func (s *screen) paintGrid(b []byte, g *grid) []byte {
@@ -153,17 +210,19 @@ func appendColour(b []byte, c colour, base int) []byte {
 	return fmt.Appendf(b, ";%d;5;%d", base+8, v)
 }
 
-func (s *screen) paintModes(b []byte) []byte {
-	m := s.modes
-	set := func(on bool, code string) {
-		final := byte('l')
-		if on {
-			final = 'h'
-		}
-		b = append(append(append(b, "\x1b["...), code...), final)
+func appendMode(b []byte, on bool, code string) []byte {
+	final := byte('l')
+	if on {
+		final = 'h'
 	}
+	return append(append(append(b, "\x1b["...), code...), final)
+}
+
+// paintInput sets the modes of what is typed, and what else does not matter to what is drawn.
+func (s *screen) paintInput(b []byte) []byte {
+	m := s.modes
+	set := func(on bool, code string) { b = appendMode(b, on, code) }
 	set(m.appCursor, "?1")
-	set(!m.noWrap, "?7")
 	set(m.focus, "?1004")
 	set(m.paste, "?2004")
 	for _, n := range []int{9, 1000, 1002, 1003} {
@@ -191,7 +250,17 @@ func (s *screen) paintModes(b []byte) []byte {
 		b = fmt.Appendf(b, "\x1b[>4;%dm", m.otherKeys)
 	}
 	b = fmt.Appendf(b, "\x1b[%d q", m.cursorShape)
-	b = s.paintTabs(b)
+	if s.title != "" {
+		b = fmt.Appendf(b, "\x1b]2;%s\x07", s.title)
+	}
+	return b
+}
+
+// paintOutput sets the modes of what is drawn, and the cursor.
+func (s *screen) paintOutput(b []byte) []byte {
+	m := s.modes
+	set := func(on bool, code string) { b = appendMode(b, on, code) }
+	set(!m.noWrap, "?7")
 	if s.top != 0 || s.end != s.rows {
 		b = fmt.Appendf(b, "\x1b[%d;%dr", s.top+1, s.end)
 	}

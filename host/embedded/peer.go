@@ -28,6 +28,10 @@ type peer struct {
 	behind   []*viewer
 	running  map[int]context.CancelFunc // requests that take their time, by their number
 
+	// after runs once the request at hand is answered: a picture comes after the reply, so that
+	// who waits for that need not read events meanwhile. It belongs to the one who reads requests.
+	after func()
+
 	// Under the server's lock.
 	viewers map[string]*viewer
 	watches map[string]bool // scopes
@@ -305,6 +309,10 @@ func (p *peer) handle(f fields) bool {
 		err = m.err
 	}
 	p.answer(id, out, err)
+	if f := p.after; f != nil {
+		p.after = nil
+		f()
+	}
 	return true
 }
 
@@ -383,6 +391,9 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 		s.mu.Unlock()
 		return nil, nil
 	case kindAttach, kindResize:
+		if kind == kindResize && m.flag(termHold) {
+			return nil, s.hold(p, m.text(termID))
+		}
 		return s.attach(p, m.text(termID), m.number(termCols), m.number(termRows), kind == kindAttach)
 	case kindDetach:
 		s.mu.Lock()
@@ -399,7 +410,7 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 		}
 		return nil, s.kill(m.text(termID))
 	case kindRead:
-		return s.read(m.text(termID), m.number(termLines))
+		return s.read(m.text(termID), m.number(termLines), m.flag(termLooks))
 	case kindFocus:
 		return nil, s.focus(m.text(termID))
 	case kindBind:

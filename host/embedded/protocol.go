@@ -112,12 +112,15 @@ const (
 	termSession = 6
 	termLines   = 7 // of history, for READ; -1 is all
 	termSignal  = 8
+	termHold    = 9  // with RESIZE: the view is to show nothing until another RESIZE
+	termLooks   = 10 // with READ: the text with SGR sequences
 
 	screenText   = 5
 	screenCursor = 6
 	screenRow    = 7
 	screenHidden = 8
 	screenTitle  = 9
+	screenKeys   = 10
 
 	bindPID    = 3
 	bindStart  = 4

@@ -358,6 +358,8 @@ func (s *screen) Cursor() (col, row int, shown bool) { return s.on.x, s.on.y, !s
 
 func (s *screen) Title() string { return s.title }
 
+func (s *screen) AppCursor() bool { return s.modes.appCursor }
+
 // ascii writes a run of plain characters.
 func (s *screen) ascii(b []byte) {
 	if s.charsets[s.shift] || s.modes.insert {

@@ -186,13 +186,26 @@ func (s *Server) attach(p *peer, id string, cols, rows int, begin bool) (fields,
 		v.cols, v.rows = cols, rows
 		t.out.attach(v)
 		s.fit(t) // the size first, so that the first picture has it
-		t.out.repaint(v)
+		p.after = func() { t.out.repaint(v) }
 	} else {
 		t.out.look(v, cols, rows)
 		s.fit(t)
+		p.after = func() { t.out.release(v) }
 	}
 	c, r := t.out.size()
 	return fields{termCols: c, termRows: r}, nil
+}
+
+// hold lets a view show nothing until it is given a size again; its window counts all the same.
+func (s *Server) hold(p *peer, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := p.viewers[id]
+	if v == nil {
+		return fmt.Errorf("%w: it is not attached", host.ErrConflict)
+	}
+	v.terminal.out.hold(v)
+	return nil
 }
 
 // fit gives a terminal the smallest size of those who look. The lock is held.
@@ -238,7 +251,7 @@ func (s *Server) input(m *reading) error {
 	return t.in.send(b)
 }
 
-func (s *Server) read(id string, lines int) (fields, error) {
+func (s *Server) read(id string, lines int, looks bool) (fields, error) {
 	s.mu.Lock()
 	t := s.terminals[id]
 	s.mu.Unlock()
@@ -251,7 +264,12 @@ func (s *Server) read(id string, lines int) (fields, error) {
 	out := fields{}
 	t.out.see(func(e emulator) {
 		col, row, shown := e.Cursor()
-		out[screenText], out[screenCursor], out[screenRow], out[screenHidden] = []byte(e.Text(lines)), col, row, !shown
+		text := e.Text
+		if looks {
+			text = e.Looks
+		}
+		out[screenText], out[screenCursor], out[screenRow], out[screenHidden] = []byte(text(lines)), col, row, !shown
+		out[screenKeys] = e.AppCursor()
 		out[screenTitle] = e.Title()
 	})
 	out[termCols], out[termRows] = t.out.size()
