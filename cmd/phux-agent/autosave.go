@@ -111,7 +111,7 @@ func (a *app) autosaveOn(ctx context.Context) error {
 		return err
 	}
 	if err := s.SetAutosave(ctx, want); err != nil {
-		return err
+		return noServer("autosave", err)
 	}
 	if a.json {
 		return a.autosaveSay(ctx, h, s)
@@ -142,7 +142,7 @@ func (a *app) autosaveOff(ctx context.Context) error {
 		return err
 	}
 	if err := s.StopAutosave(ctx); err != nil {
-		return err
+		return noServer("autosave", err)
 	}
 	if a.json {
 		return a.autosaveSay(ctx, h, s)

@@ -15,7 +15,7 @@ func TestParseStat(t *testing.T) {
 	}
 	for _, comm := range []string{"cat", "", "tmux: server", "a) R 1 1 1 (b", "((()))", "x\ny", "Web Content)"} {
 		got, err := parseStat([]byte(line(comm)))
-		want := Info{PID: 77, PPID: 5, Group: 6, Session: 7, TTY: 34816, State: 'S', Start: 111543, Comm: comm}
+		want := Info{PID: 77, PPID: 5, Group: 6, Session: 7, TTY: 34816, Front: 77, State: 'S', Start: 111543, Comm: comm}
 		if err != nil || got != want {
 			t.Errorf("%q: %+v %v", comm, got, err)
 		}
