@@ -205,7 +205,8 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// A look that writes keeps the confirmations on the panes fresh, one a look, the oldest first.
+// A look that writes remembers on each pane at once that its conversation was seen, and keeps the
+// confirmations fresh, one a look, the oldest first.
 func TestConfirmationsAreRenewedOneALook(t *testing.T) {
 	r := newRig(t)
 	ps := r.session("work", agent(idA), agent(idB), agent(idC))
@@ -219,14 +220,23 @@ func TestConfirmationsAreRenewedOneALook(t *testing.T) {
 		}
 		return nil
 	})
+	r.look()
+	for _, p := range ps {
+		if f := r.facts(p); f.Durability != Present {
+			t.Errorf("%s does not remember that its conversation was seen: %+v", p.ID, f)
+		}
+	}
+	if r.look(); swaps != 3 {
+		t.Errorf("%d swaps, where nothing was old", swaps)
+	}
+	r.req.Now = func() time.Time { return when.Add(refresh) }
 	for n := 1; n <= 3; n++ {
 		r.look()
-		if swaps != n {
+		if swaps != 3+n {
 			t.Errorf("%d swaps after %d looks", swaps, n)
 		}
 	}
-	r.look()
-	if swaps != 3 {
+	if r.look(); swaps != 6 {
 		t.Errorf("%d swaps, where nothing was old", swaps)
 	}
 }

@@ -315,8 +315,9 @@ func (l *view) claim(ctx context.Context) {
 	}
 }
 
-// renew brings the facts on one pane up to date, the one that waits for it longest; facts that
-// are wrong come before facts that are old. What fails is tried at the next look.
+// renew brings facts on panes up to date: what is wrong, and that a conversation was seen, on each
+// pane at once; what is only old, on the one pane that waits for it longest. What fails is tried
+// at the next look.
 func (l *view) renew(ctx context.Context) {
 	var oldest *pane
 	for _, p := range l.panes {
@@ -325,8 +326,10 @@ func (l *view) renew(ctx context.Context) {
 		case p.stale || p.keyed:
 			_ = l.store(ctx, p, p.remembered().Fitted())
 		case p.Record == nil || p.State == Pending || p.State == Ended:
-		case p.Durability == Present && p.stored.Durability != Present,
-			p.answer.Kind == owner.Confirmed && !p.heard && l.now.Sub(p.stored.ConfirmedAt) >= refresh:
+		case p.Durability == Present && p.stored.Durability != Present:
+			// Or a file that is lost before the next look would pass for one that never was.
+			_ = l.store(ctx, p, p.remembered().Fitted())
+		case p.answer.Kind == owner.Confirmed && !p.heard && l.now.Sub(p.stored.ConfirmedAt) >= refresh:
 			if oldest == nil || p.stored.ConfirmedAt.Before(oldest.stored.ConfirmedAt) {
 				oldest = p
 			}
