@@ -113,6 +113,7 @@ func TestScripts(t *testing.T) {
 			"serving":  cmdServing,
 			"shape":    cmdShape,
 			"until":    cmdUntil,
+			"snap":     cmdSnap,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -122,6 +123,9 @@ func TestScripts(t *testing.T) {
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
+			case "popup": // display-popup -E: 3.2
+				out, err := exec.Command("tmux", "list-commands", "display-popup").CombinedOutput()
+				return err == nil && len(out) > 0, nil
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 	})
@@ -190,6 +194,34 @@ func captured(ts *testscript.TestScript, flags []string, target string, options 
 	out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", target}, options)...)
 	lines := strings.Split(out, "\n")
 	for i := range lines {
+// snap [-L NAME] TARGET FILE writes what a person sees of a pane, once it stands still, without what
+// is another at each run: directories, ids, numbers of panes and times.
+func cmdSnap(ts *testscript.TestScript, neg bool, args []string) {
+	flags, args := server(args)
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: snap [-L NAME] TARGET FILE")
+	}
+	last := ""
+	await(ts, "a screen that stands still", func() (bool, string) {
+		now := captured(ts, flags, args[0])
+		same := now == last
+		last = now
+		return same && strings.TrimSpace(now) != "", now
+	})
+	work := regexp.QuoteMeta(ts.Getenv("WORK"))
+	text := regexp.MustCompile(work).ReplaceAllString(last, "/w")
+	text = ids.ReplaceAllStringFunc(text, func(id string) string { return strings.Repeat("x", len(id)) })
+	if name, err := os.Hostname(); err == nil && name != "" {
+		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(text, "HOST")
+	}
+	text = regexp.MustCompile(`[^ ]*/testscript-main[^ ]*/`).ReplaceAllString(text, "/bin/")
+	text = strings.TrimRight(text, "\n") + "\n"
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// ids are conversations, whole or cut.
+var ids = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{1,12}){1,4}`)
+
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
