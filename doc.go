@@ -8,6 +8,7 @@
 //	capture          a live workspace into an archive: snapshot, observation, durability
 //	restore          Make (archive and facts into one verdict a pane, pure), Apply (plan into report)
 //	rehearsal        what a template promises, played on a stage of its own: the stand-in, the judge
+//	doctor           what would keep a pane from coming back, found before it does; the understudy
 //	archive          the format, its validation, the generations on disk
 //	owner            who runs an identity: claims, observation, transcript probes, liveness
 //	plugin           packages, trust, Resolve(integration id) into one owner or a typed refusal
@@ -22,14 +23,14 @@
 //	host/memory      an in-memory body with scriptable faults
 //	host/hosttest    the conformance suite that every body passes
 //	metadata         the nouns that all of the above speak of, their bounds, their exact form
-//	internal/...     atomicfile, proc, dirs, trust, ui; fakeagent, for tests: they import nothing of ours
+//	internal/...     atomicfile, proc, dirs, trust, ui; fakeagent and looks, for tests: they import nothing of ours
 //
 // The arrows, enforced by house_test.go:
 //
 //	cmd -> launch, capture, restore -> owner, plugin -> integrations -> metadata
 //	              |        '---------> archive ----------------------> metadata
 //	              '------------------> host (the interface) ---------> metadata
-//	host/* -> host; cmd -> rehearsal -> integrations
+//	host/* -> host; cmd -> rehearsal -> integrations; cmd -> doctor -> capture, restore
 //
 // A new agent is one TOML file and no Go. A new multiplexer is one folder below host and one
 // line in cmd.

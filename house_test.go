@@ -41,6 +41,7 @@ var rooms = map[string][]string{
 	"launch":        {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"restore":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"rehearsal":     {"integrations"},
+	"doctor":        {"restore", "capture", "owner", "plugin", "archive", "host", "hooks", "config", "integrations", "metadata"},
 	"attach":        {"host", "metadata"},
 	"status":        nil,
 	"picker":        nil,

@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/host"
+)
+
+// Understudy is a host on which no agent plays itself: each pane that was to run a program runs
+// Words instead, behind the same gate, with the same record, directory, environment and guard.
+type Understudy struct {
+	host.Host
+	Words []string // absolute, and of two words or more
+}
+
+// Create makes the session of stand-ins.
+func (u Understudy) Create(ctx context.Context, c host.CreateSession) (*host.Created, error) {
+	c.Windows = slices.Clone(c.Windows)
+	for i := range c.Windows {
+		c.Windows[i].Panes = slices.Clone(c.Windows[i].Panes)
+		for j := range c.Windows[i].Panes {
+			if p := &c.Windows[i].Panes[j]; p.Start.Mode == host.Program {
+				p.Start.Argv = slices.Clone(u.Words)
+			}
+		}
+	}
+	return u.Host.Create(ctx, c)
+}
+
+// Spawn is not on the programme: a restore makes sessions whole.
+func (u Understudy) Spawn(context.Context, host.Spawn) (*host.Started, error) {
+	return nil, errors.New("an understudy only creates sessions")
+}
+
+// SessionName is the host's.
+func (u Understudy) SessionName(name string) string {
+	if n, ok := u.Host.(host.Namer); ok {
+		return n.SessionName(name)
+	}
+	return name
+}
+
+// Differences are what came back otherwise than it was saved, in words: sessions, windows, their
+// layouts, panes, their directories, records. What waits in a placeholder is there all the same:
+// that is the plan's to say.
+func Differences(saved, back *archive.Archive) []string {
+	var out []string
+	for _, c := range archive.Diff(saved, back) {
+		if c.Kind != archive.RecordState {
+			out = append(out, fmt.Sprintf("%s: %s", c.Place(), c.Words()))
+		}
+	}
+	return out
+}
