@@ -98,6 +98,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"say":      cmdSay,
 			"screen":   cmdScreen,
+			"looks":    cmdLooks,
+			"modes-of": cmdModesOf,
 			"shows":    cmdShows,
 			"events":   cmdEvents,
 			"agents":   cmdAgents,

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/phux-agent/phux-agent/internal/looks"
 )
 
 // eye is a real tmux with one pane that shows what bytes make, for comparing.
@@ -153,150 +155,16 @@ func (s *screen) facts() string {
 		n(m.insert), n(!m.noWrap), n(m.origin), n(m.appKeypad), n(m.appCursor), n(m.mouse == 1000), n(m.mouse == 1002), n(m.mouse == 1003), n(m.mouseForm == 1006), s.top, s.end-1)
 }
 
-// looked is one cell: what stands there, and how it looks.
-type looked struct{ text, style string }
-
-// looks reads a line with its looks, as capture-pane -e prints them, cell by cell; blanks
-// at its end are left out. It knows nothing of the emulator. pen goes on from line to line.
-func looks(line string, pen *looksPen) []looked {
-	var out []looked
-	r := []rune(line)
-	for i := 0; i < len(r); i++ {
-		switch {
-		case r[i] == 0x0e || r[i] == 0x0f:
-			pen.drawing = r[i] == 0x0e
-		case r[i] == 0x1b && i+1 < len(r) && r[i+1] == '[':
-			end := i + 2
-			for end < len(r) && (r[end] < 0x40 || r[end] > 0x7e) {
-				end++
-			}
-			if end < len(r) && r[end] == 'm' {
-				pen.sgr(string(r[i+2 : end]))
-			}
-			i = end
-		default:
-			c := string(r[i])
-			if pen.drawing && r[i] >= 0x60 && r[i] < 0x7f {
-				c = string(drawn[r[i]-0x60])
-			}
-			if width(r[i]) == 0 && len(out) > 0 {
-				out[len(out)-1].text += c
-				continue
-			}
-			out = append(out, looked{c, pen.String()})
-		}
-	}
-	for len(out) > 0 { // tmux does not tell of what was erased in colour to the end of a line
-		if l := out[len(out)-1]; l.text != " " || l.style != "" && !strings.HasPrefix(l.style, "bg") {
-			break
-		}
-		out = out[:len(out)-1]
-	}
-	return out
-}
-
-type looksPen struct {
-	flags      map[string]bool
-	fg, bg, us string
-	drawing    bool
-}
-
-func (p *looksPen) String() string {
-	var words []string
-	for f, on := range p.flags {
-		if on {
-			words = append(words, f)
-		}
-	}
-	slices.Sort(words)
-	for _, c := range []struct{ name, v string }{{"fg", p.fg}, {"bg", p.bg}, {"us", p.us}} {
-		if c.v != "" {
-			words = append(words, c.name+c.v)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-func (p *looksPen) sgr(s string) {
-	if p.flags == nil {
-		p.flags = make(map[string]bool)
-	}
-	var nums []string
-	for _, part := range strings.Split(s, ";") {
-		if part == "5:3" { // what 3.3a makes of 53
-			part = "53"
-		}
-		if sub := strings.Split(part, ":"); len(sub) > 1 && sub[0] != "4" {
-			for i, n := range sub {
-				if i != 2 || n != "" { // no colour space
-					nums = append(nums, n)
-				}
-			}
-			continue
-		}
-		nums = append(nums, part)
-	}
-	for i := 0; i < len(nums); i++ {
-		n := nums[i]
-		colour := func() string {
-			if i+2 < len(nums) && nums[i+1] == "5" {
-				i += 2
-				return nums[i]
-			}
-			if i+4 < len(nums) && nums[i+1] == "2" {
-				i += 4
-				return nums[i-2] + "/" + nums[i-1] + "/" + nums[i]
-			}
-			return "?"
-		}
-		v, _ := strconv.Atoi(n)
-		switch {
-		case n == "" || n == "0":
-			*p = looksPen{flags: make(map[string]bool), drawing: p.drawing}
-		case n == "38":
-			p.fg = colour()
-		case n == "48":
-			p.bg = colour()
-		case n == "58":
-			p.us = colour()
-		case n == "39":
-			p.fg = ""
-		case n == "49":
-			p.bg = ""
-		case n == "59":
-			p.us = ""
-		case n == "4:0" || n == "24":
-			for f := range p.flags {
-				if strings.HasPrefix(f, "4") {
-					delete(p.flags, f)
-				}
-			}
-		case n == "4:1":
-			p.flags["4"] = true
-		case v >= 30 && v < 38:
-			p.fg = strconv.Itoa(v - 30)
-		case v >= 40 && v < 48:
-			p.bg = strconv.Itoa(v - 40)
-		case v >= 90 && v < 98:
-			p.fg = strconv.Itoa(v - 90 + 8)
-		case v >= 100 && v < 108:
-			p.bg = strconv.Itoa(v - 100 + 8)
-		default:
-			p.flags[n] = true
-		}
-	}
-}
-
 // differs says where two pictures differ.
 func differs(ours, theirs []string) string {
-	var a, b looksPen
+	var a, b looks.Pen
 	for i := range max(len(ours), len(theirs)) {
-		var x, y []looked
+		var x, y []looks.Cell
 		if i < len(ours) {
-			x = looks(ours[i], &a)
+			x = looks.Line(ours[i], &a)
 		}
 		if i < len(theirs) {
-			y = looks(theirs[i], &b)
+			y = looks.Line(theirs[i], &b)
 		}
 		if !slices.Equal(x, y) {
 			return fmt.Sprintf("line %d:\n ours %q\n tmux %q", i, x, y)

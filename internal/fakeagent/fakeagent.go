@@ -43,7 +43,7 @@ type Event struct {
 
 // Names lists the fakes by program name.
 func Names() []string {
-	return []string{"claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi", "kimi"}
+	return []string{"claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi", "kimi", "tui"}
 }
 
 // run is one running fake.
@@ -97,6 +97,8 @@ func Main(name string, args []string, in io.Reader, out io.Writer) int {
 		return r.pi()
 	case "kimi":
 		return r.kimi()
+	case "tui":
+		return r.tui()
 	}
 	fmt.Fprintf(out, "no such fake %q\n", name)
 	return 1
