@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +53,14 @@ func (r *rig) tree(script string) (root, reporter int) {
 	must(r.t, err)
 	reporter, err = strconv.Atoi(strings.TrimSpace(line))
 	must(r.t, err)
+	if script == daemonTree || script == daemonAgent {
+		// What made it a daemon may be a moment from its end, and stands above it until then.
+		for above := true; above; time.Sleep(time.Millisecond) {
+			table, err := proc.ReadTable()
+			must(r.t, err)
+			above = slices.ContainsFunc(table.Ancestors(reporter), func(i proc.Info) bool { return i.PID == cmd.Process.Pid })
+		}
+	}
 	r.t.Cleanup(func() {
 		below := []int{reporter}
 		if table, err := proc.ReadTable(); err == nil {
@@ -199,6 +208,23 @@ func TestHearFromAnotherPane(t *testing.T) {
 	}
 	if r.record(panes[0]) != idA {
 		t.Error(r.record(panes[0]))
+	}
+}
+
+// A pane whose facts name a number that another pane's agent has now neither takes nor hides what
+// that one says.
+func TestHearPastAStaleNumber(t *testing.T) {
+	r := newRig(t).real()
+	rootB, fromB := r.tree(ownTree)
+	stale := spec2("told", idA)
+	stale.facts = func(f *metadata.LaunchFacts) { f.OwnerPID, f.OwnerStart = rootB, r.ident(rootB).Start-1 }
+	panes := r.session("work", stale, spec2("told", idB))
+	must(t, r.host.SetPID(panes[1], rootB))
+	if h, err := r.hear("told", "Start", fromB, idC); err != nil || h.Terminal != panes[1] {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if r.record(panes[0]) != idA || r.record(panes[1]) != idC {
+		t.Errorf("%s, %s", r.record(panes[0]), r.record(panes[1]))
 	}
 }
 
