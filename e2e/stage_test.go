@@ -26,8 +26,9 @@ import (
 	"github.com/phux-agent/phux-agent/internal/proc"
 )
 
-// patience bounds every wait for a thing itself. Real agents on a busy machine are slow.
-const patience = 90 * time.Second
+// patience bounds every wait for a thing itself. Real agents on a busy machine are slow: a turn of
+// opencode took 80 s where eight processes waited for each processor.
+const patience = 4 * time.Minute
 
 var (
 	bin     string // where the built phux-agent is
@@ -371,7 +372,7 @@ func (s *stage) say(p *pane) {
 	before := len(s.model.Requests())
 	s.enter(p)
 	p.turns = append(p.turns, w)
-	again := time.Now().Add(patience / 6)
+	again := time.Now().Add(15 * time.Second)
 	s.await(fmt.Sprintf("a request of %s with %s", p.name, w), func() (bool, string) {
 		for _, r := range s.model.Requests()[before:] {
 			if s.turnOf(r, w) {
@@ -383,7 +384,7 @@ func (s *stage) say(p *pane) {
 		}
 		if time.Now().After(again) {
 			// An Enter right after text can be taken for a pasted newline.
-			again = time.Now().Add(patience)
+			again = time.Now().Add(45 * time.Second)
 			s.Logf("%s: Enter again", p.name)
 			s.enter(p)
 		}

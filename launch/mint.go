@@ -15,7 +15,9 @@ import (
 
 // Bounds of one mint_command.
 const (
-	mintTime   = 20 * time.Second
+	// It makes one conversation, and starts the agent's program two times to do so: opencode took 11
+	// to 18 s for it where six processes waited for each processor. The bound is for one that hangs.
+	mintTime   = time.Minute
 	mintOutput = 64 << 10
 )
 
