@@ -139,6 +139,11 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Defer(after)
+	source, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	env.Setenv("SOURCE", source) // of the project: what is installed from a checkout
 	// tmux starts login shells, and /etc/profile sets a PATH of its own.
 	profile := "PATH='" + env.Getenv("PATH") + "'\n"
 	return os.WriteFile(filepath.Join(env.Getenv("HOME"), ".profile"), []byte(profile), 0o600)

@@ -19,7 +19,7 @@ import (
 )
 
 // The one file that names a concrete host, but for pane-exec, which one of them starts, and the
-// verbs that only the embedded host has.
+// verbs that only one host has: the embedded one's own, and tmux's plugin.
 
 // hosted is the host of this run with what a probe found.
 type hosted struct {

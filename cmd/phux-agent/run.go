@@ -97,7 +97,7 @@ brings every pane back to its own conversation.`,
 	}
 	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb(), a.statusVerb())
 	add("embedded", a.attachVerb(), a.newVerb(), a.sendVerb(), a.readVerb(), a.killVerb(), a.serverVerb())
-	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
+	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.doctorVerb(), a.autosaveVerb(), a.tmuxVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
 	return root

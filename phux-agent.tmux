@@ -1,0 +1,11 @@
+#!/bin/sh
+# The entry point for tmux plugin managers. It finds the program, which does the rest: phux-agent tmux plug.
+dir=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+asked=$(tmux show-option -gqv @phux-agent-binary)
+for program in "$asked" "$dir/bin/phux-agent" "$(command -v phux-agent)" "$HOME/.local/bin/phux-agent" \
+	"${GOBIN:-${GOPATH:-$HOME/go}/bin}/phux-agent" /usr/local/bin/phux-agent /opt/homebrew/bin/phux-agent; do
+	[ -f "$program" ] && [ -x "$program" ] && exec "$program" tmux plug
+done
+say="phux-agent: its program is not installed: go install github.com/phux-agent/phux-agent/cmd/phux-agent@latest, or set -g @phux-agent-binary PATH"
+tmux list-clients 2>/dev/null | grep -q . && exec tmux display-message -d 8000 "$say"
+exec tmux set-hook -g 'client-attached[9731]' "set-hook -gu 'client-attached[9731]' ; display-message -d 8000 '$say'"
