@@ -114,8 +114,8 @@ func TestScripts(t *testing.T) {
 			"enter":    cmdEnter,
 			"serving":  cmdServing,
 			"shape":    cmdShape,
-			"until":    cmdUntil,
 			"snap":     cmdSnap,
+			"until":    cmdUntil,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
@@ -124,10 +124,10 @@ func TestScripts(t *testing.T) {
 				return err == nil, nil
 			case "root":
 				return os.Geteuid() == 0, nil
-			}
 			case "popup": // display-popup -E: 3.2
 				out, err := exec.Command("tmux", "list-commands", "display-popup").CombinedOutput()
 				return err == nil && len(out) > 0, nil
+			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 	})
@@ -195,12 +195,6 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// captured is the text of a pane, without the blanks at the end of its lines: how many there are
-// depends on the tmux.
-func captured(ts *testscript.TestScript, flags []string, target string, options ...string) string {
-	out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", target}, options)...)
-	lines := strings.Split(out, "\n")
-	for i := range lines {
 // snap [-L NAME] TARGET FILE writes what a person sees of a pane, once it stands still, without what
 // is another at each run: directories, ids, numbers of panes and times.
 func cmdSnap(ts *testscript.TestScript, neg bool, args []string) {
@@ -229,6 +223,12 @@ func cmdSnap(ts *testscript.TestScript, neg bool, args []string) {
 // ids are conversations, whole or cut.
 var ids = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{1,12}){1,4}`)
 
+// captured is the text of a pane, without the blanks at the end of its lines: how many there are
+// depends on the tmux.
+func captured(ts *testscript.TestScript, flags []string, target string, options ...string) string {
+	out, _ := tmuxOut(ts, slices.Concat(flags, []string{"capture-pane", "-pJ", "-t", target}, options)...)
+	lines := strings.Split(out, "\n")
+	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
