@@ -39,6 +39,9 @@ func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
 		if len(s.windows) == 0 {
 			continue // all of its windows are saved with another session
 		}
+		if s.husk() {
+			continue
+		}
 		out := archive.Session{
 			Name:   s.host.Name,
 			Active: s.host.Active || active != "" && s.host.Group == active,
@@ -55,6 +58,16 @@ func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
 		a.Sessions = append(a.Sessions, out)
 	}
 	return a, nil
+}
+
+// husk reports a session that a restore set aside and that nobody has used since: it holds nothing,
+// and saved, it would come back beside one more at each boot.
+func (s session) husk() bool {
+	if !s.host.Aside || len(s.windows) != 1 || len(s.windows[0].panes) != 1 {
+		return false
+	}
+	p := s.windows[0].panes[0]
+	return !p.ours() && p.host.Origin == host.Foreign && p.State == Shell
 }
 
 // activeGroup is the group of the session that the user looked at last, so that the member that

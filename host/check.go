@@ -46,6 +46,9 @@ func (c CreateSession) Check() error {
 	case c.Parallel < 0:
 		return badRequest("%d programs at once", c.Parallel)
 	}
+	if err := c.Aside.check(); err != nil {
+		return err
+	}
 	taken := make(map[int]bool)
 	for i, w := range c.Windows {
 		if err := w.check(); err != nil {

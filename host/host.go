@@ -111,6 +111,7 @@ type Session struct {
 	Active   bool // the one that the user looked at last
 	Attached int
 	Created  time.Time
+	Aside    bool // it was set aside for another of its name, as an idle shell
 	Windows  []Window
 }
 
@@ -174,6 +175,8 @@ type CreateSession struct {
 	Windows  []WindowSpec
 	Active   int // index into Windows
 	Parallel int // programs started at once; 0 means 8
+	// Aside, where it is not nil, is set aside for this one. Only on a host that is an Asider.
+	Aside *Aside
 }
 
 type WindowSpec struct {

@@ -183,6 +183,9 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 	if errors.Is(err, host.ErrSessionExists) {
 		release(claims...)
 		r.Action, r.Reason = SkipExisting, fmt.Sprintf("a session %q appeared meanwhile, and is left as it is", sp.HostName)
+		if sp.aside != nil {
+			r.Aside, r.Reason = "", fmt.Sprintf("the session %q is in use now, and is left as it is", sp.HostName)
+		}
 		return
 	}
 	if err == nil {

@@ -39,7 +39,7 @@ func newStage(t *testing.T) *stage {
 	s.e = Env{
 		Host: s.h, Claims: owner.Claims{Dir: claims}, Now: time.Now, Machine: "m1",
 		Getenv: func(string) (string, bool) { return "", false },
-		Config: &config.Config{Restore: config.Restore{DeadlineSecs: 20}},
+		Config: &config.Config{Restore: config.Restore{DeadlineSecs: 20, Husk: true}},
 		Watch: func(ctx context.Context, _ []int, _ time.Duration) error {
 			if s.during != nil {
 				s.during()

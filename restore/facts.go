@@ -39,6 +39,7 @@ type Facts struct {
 	Agents map[AgentKey]Agent
 	Talks  map[TalkKey]Talk
 	Dirs   map[string]Dir
+	Husks  map[string]error // by session id: nil is a proven husk
 	Idle   map[string]error // by terminal id: nil is a proven idle shell; of Options.Fill
 	Notes  []string         // what could not be told
 
@@ -200,6 +201,7 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 	envs := map[AgentKey]integrations.Env{}
 	var talks []TalkKey
 	f.idle(e, o, sessions)
+	f.husks(e, o, sessions)
 	f.dir(f.Home)
 	for _, s := range sessions {
 		f.dir(s.Cwd)

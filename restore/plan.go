@@ -44,6 +44,7 @@ type maker struct {
 	hold *holders
 
 	filled map[string]bool // terminals that are to be replaced
+	asides map[string]bool // names that sessions get which are set aside
 }
 
 // trouble is a verdict in words.
@@ -77,11 +78,10 @@ func orUnknown(s string) string {
 	return s
 }
 
-// session judges every pane of one session; decide says afterwards what becomes of it.
-func (m *maker) session(s *archive.Session) SessionPlan {
+// judge is session with the one that is there in its place, nil where there is none or it makes room.
+func (m *maker) judge(s *archive.Session, there *host.Session) SessionPlan {
 	sp := SessionPlan{Name: s.Name, HostName: orDefault(m.f.Names[s.Name], s.Name), Action: Create}
 	global := m.global()
-	there := m.there(sp.HostName)
 	switch {
 	case global != nil:
 		sp.Action, sp.Reason = Refuse, global.reason
@@ -272,6 +272,7 @@ func (m *maker) decide(s *archive.Session, sp *SessionPlan) {
 	}
 	if len(bad) == 0 {
 		sp.create = m.build(s, sp)
+		sp.create.Aside = sp.aside
 		return
 	}
 	words := "this pane cannot come back: "

@@ -23,6 +23,7 @@ type SessionReport struct {
 	Name   string       `json:"name"`
 	Action string       `json:"action"`
 	Reason string       `json:"reason"`
+	Aside  string       `json:"aside,omitzero"` // the name that the session has now which stood in its place
 	Error  string       `json:"error,omitzero"` // it was to be created, and could not be
 	Panes  []PaneReport `json:"panes"`
 }
@@ -78,6 +79,9 @@ func (p *Plan) report() *Report {
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
 		r.Sessions[i] = SessionReport{Name: s.Name, Action: s.Action, Reason: s.Reason, Panes: make([]PaneReport, len(s.Panes))}
+		if s.aside != nil {
+			r.Sessions[i].Aside = s.aside.Name
+		}
 		for j := range s.Panes {
 			r.Sessions[i].Panes[j].from(&s.Panes[j])
 		}

@@ -39,6 +39,7 @@ type Options struct {
 	// Unattended: nobody may be there, as at boot. The boot mode of the configuration holds
 	// besides, and of an old archive nothing is resumed unasked.
 	Unattended bool
+	NoHusk     bool // a session that is one idle shell is not set aside either
 }
 
 // Env is where a restore works.
@@ -70,6 +71,9 @@ type Env struct {
 	// Idle proves that a pane is an idle shell, or says what does not hold: IdleShell, where
 	// terminals are processes of this machine. Nil proves nothing, and no pane is filled.
 	Idle func(p host.Pane) error
+	// Husk proves that the only pane of a session is a shell that nobody uses, in this life of the
+	// server, whose process it is given: HuskShell. Nil proves nothing, and no session is set aside.
+	Husk func(p host.Pane, server int) error
 }
 
 // Source is the archive and where it came from.
@@ -122,6 +126,7 @@ type SessionPlan struct {
 	Reason   string
 	Panes    []PanePlan
 
+	aside  *host.Aside         // what makes room for it
 	create *host.CreateSession // of Create; Apply fills in what only it knows
 }
 

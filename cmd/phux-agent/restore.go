@@ -25,9 +25,9 @@ type restoreFlags struct {
 	plan, strict, importing, fromHost, decline, noWait bool
 	fill                                               bool
 
-	panes                []string
-	mode                 string
-	previous, unattended bool
+	panes                        []string
+	mode                         string
+	noHusk, previous, unattended bool
 }
 
 func (a *app) restoreVerb() *cobra.Command {
@@ -77,6 +77,7 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.StringArrayVar(&f.panes, "pane", nil, "only this `PANE`'s session, and in it this agent: SESSION:WINDOW.PANE as archived, or a pane key; may be repeated")
 	fl.BoolVar(&f.previous, "previous", false, "the good generation before the one that would be chosen, or before the last restore")
 	fl.StringVar(&f.mode, "mode", "", "`MODE` for every agent, over the configuration: auto, ask or manual")
+	fl.BoolVar(&f.noHusk, "no-husk", false, "do not set aside a session of a saved name that is one idle shell")
 	fl.BoolVar(&f.unattended, "unattended", false, "nobody is there: boot_mode holds, and of an old archive nothing is resumed unasked")
 	fl.BoolVar(&f.strict, "strict", false, "refuse a session rather than make a placeholder in it")
 	fl.BoolVar(&f.importing, "import", false, "consent to an archive that this machine did not write")
@@ -86,7 +87,7 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.BoolVar(&f.fill, "fill", false, "in sessions that are there, put agents into idle shells that stand in their places")
 	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
 	sets := []string{"generation name", "generation previous", "name previous", "mode unattended"}
-	for _, other := range []string{"pane", "mode", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
+	for _, other := range []string{"pane", "mode", "no-husk", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
 		sets = append(sets, "decline "+other)
 	}
 	exclude(cmd, sets...)
@@ -98,6 +99,7 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	ctx := cmd.Context()
 	o := restore.Options{Only: f.only, Strict: f.strict, Import: f.importing, FromHost: f.fromHost, NoWait: f.noWait, Fill: f.fill, Owners: map[string]string{}}
 	o.Panes, o.Mode, o.Unattended = f.panes, config.Mode(f.mode), f.unattended
+	o.NoHusk = f.noHusk
 	if f.mode != "" && !o.Mode.Valid() {
 		return usage(cmd, "--mode %q: write auto, ask or manual", f.mode)
 	}
@@ -349,7 +351,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 }
 
 func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
-	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Idle: restore.IdleShell, Hooked: a.hookSet}
+	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Idle: restore.IdleShell, Husk: restore.HuskShell, Hooked: a.hookSet}
 	var err error
 	if e.Config, err = a.config(); err != nil {
 		return e, err

@@ -30,7 +30,7 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 	}
 	h.mu.Lock()
 	err := h.holds(c.Name)
-	if err == nil && h.session(c.Name) != nil {
+	if old := h.session(c.Name); err == nil && old != nil && (c.Aside == nil || old.id != c.Aside.Session) {
 		err = host.ErrSessionExists
 	}
 	h.mu.Unlock()
@@ -82,9 +82,12 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 	}
 
 	h.mu.Lock()
-	if h.session(c.Name) != nil {
-		h.mu.Unlock()
-		return nil, host.ErrSessionExists
+	if old := h.session(c.Name); old != nil {
+		if !h.setAside(old, c.Aside) {
+			h.mu.Unlock()
+			return nil, host.ErrSessionExists
+		}
+		s.attached, old.attached = old.attached, 0
 	}
 	h.begin()
 	s.id, s.created = "$"+strconv.Itoa(h.sessions), h.now()

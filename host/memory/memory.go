@@ -70,6 +70,7 @@ func New() *Host {
 type session struct {
 	id, name, dir string
 	attached      int
+	aside         bool
 	created       time.Time
 	group         string
 	links         *links
@@ -173,7 +174,7 @@ func (h *Host) Snapshot(ctx context.Context) (*host.Workspace, error) {
 	for _, s := range h.open {
 		out := host.Session{
 			ID: s.id, Name: s.name, Group: s.group, Dir: s.dir, Active: s == h.last,
-			Attached: s.attached, Created: s.created,
+			Attached: s.attached, Created: s.created, Aside: s.aside,
 		}
 		for _, l := range s.links.at {
 			out.Windows = append(out.Windows, h.window(s, l))

@@ -219,11 +219,10 @@ func buildList(id, self string, c host.CreateSession, windows []builtWindow, v v
 		if i > 0 || stand {
 			l.add(append([]string{"new-window", "-d", "-t", target, "-n", "x", "-c", dirs.put(&l, w.panes[0].dir)}, w.panes[0].argv(self)...)...)
 		}
-		if v.sizesByClient() {
-			// A layout of one pane gives the window its size.
-			if leaf, err := layoutString(host.Cell{Cols: cols, Rows: rows}, 1); err == nil {
-				l.add("select-layout", "-t", target, leaf)
-			}
+		// A layout of one pane gives the window its size: a new one is as large as the client that
+		// was used last, whatever session that looks at, and on 3.2 as the one that makes it.
+		if leaf, err := layoutString(host.Cell{Cols: cols, Rows: rows}, 1); err == nil {
+			l.add("select-layout", "-t", target, leaf)
 		}
 		for n, p := range w.panes[1:] {
 			if n > 2 || n > 0 && rows < 24 {
@@ -268,6 +267,7 @@ type builtWindow struct {
 func commitList(id, session, self string, c host.CreateSession, windows []builtWindow) list {
 	var l list
 	text := variables{name: "@" + id + "-t"}
+	l = append(l, asideList(c.Aside, &text)...)
 	l.add("rename-session", "-t", session, "--", text.put(&l, c.Name))
 	for _, w := range windows {
 		if w.spec.Name != "" {

@@ -54,8 +54,8 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 	if near := sessionName(c.Name, p.version); near != c.Name {
 		return nil, &NameError{Name: c.Name, Nearest: near}
 	}
-	if _, ok := p.sessions[c.Name]; ok {
-		return nil, host.ErrSessionExists
+	if err := readyAside(&c, p); err != nil {
+		return nil, err
 	}
 	if c.Dir == "" {
 		c.Dir = h.home()
@@ -89,6 +89,7 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 	if err := b.make(ctx, running, len(p.sessions) > 0); err != nil {
 		// Panes that wait learn of it by the gate, at the end of the transaction.
 		b.undo()
+		b.takeBack()
 		if !running && ctx.Err() == nil && !errors.Is(err, host.ErrDangerous) {
 			if why := h.diedOf(ctx, p); why != nil {
 				return nil, why
@@ -96,6 +97,7 @@ func (h *Host) create(ctx context.Context, c host.CreateSession) (*host.Created,
 		}
 		return nil, err
 	}
+	b.showClients(ctx)
 	b.start(ctx)
 	return b.created(), nil
 }

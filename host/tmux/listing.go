@@ -24,7 +24,7 @@ const numbers = "#{pid} #{start_time} #{version} #{session_id} #{session_attache
 var texts = [...]string{
 	"socket_path", "session_name", "session_group", "session_path", txOption, "window_name",
 	"pane_title", "pane_current_path", "pane_current_command", "pane_start_command",
-	options[0].name, options[1].name, options[2].name,
+	options[0].name, options[1].name, options[2].name, asideOption,
 }
 
 // rowFormat is the one format of every listing. With exact, backslashes and dollars are written
@@ -79,6 +79,7 @@ func (r *row) title() string          { return r.text[6] }
 func (r *row) currentPath() string    { return r.text[7] }
 func (r *row) currentCommand() string { return r.text[8] }
 func (r *row) startCommand() string   { return r.text[9] }
+func (r *row) aside() bool            { return onSession(r.sessionID, r.text[13]) != "" }
 func (r *row) options() [len(options)]string {
 	return [len(options)]string{r.text[10], r.text[11], r.text[12]}
 }

@@ -21,7 +21,7 @@ func rowText(numbers string, text ...string) string {
 const goodNumbers = "12 1700000000 3.3a $1 0  1700000001 @2 3 1 0 1 0 b25d,80x24,0,0,4 %4 0 1 99 80 24 0   /dev/pts/1"
 
 func goodTexts() []string {
-	return []string{"/tmp/s", "name", "", "/home", "", "win", "title", "/home", "sh", "", "", "", ""}
+	return []string{"/tmp/s", "name", "", "/home", "", "win", "title", "/home", "sh", "", "", "", "", ""}
 }
 
 func TestParseRows(t *testing.T) {

@@ -183,7 +183,7 @@ func (h *Host) workspace(rows []row) *host.Workspace {
 			sessions[r.sessionID] = si
 			w.Sessions = append(w.Sessions, host.Session{
 				ID: r.sessionID, Name: r.sessionName(), Group: r.group(), Dir: r.sessionPath(),
-				Attached: r.attached, Created: time.Unix(r.created, 0).UTC(),
+				Attached: r.attached, Created: time.Unix(r.created, 0).UTC(), Aside: r.aside(),
 			})
 			// Somebody looks at an attached one now; of several, at the one attached last.
 			seen := r.lastAttached

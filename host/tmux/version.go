@@ -63,7 +63,3 @@ func (v version) freeNames() bool { return v.atLeast(3, 7) }
 
 // diedSignal: a dead pane's signal is known.
 func (v version) diedSignal() bool { return v.atLeast(3, 3) }
-
-// sizesByClient: a new window is as large as the terminal of the client that makes it, even
-// where that is no terminal, and not as the session's default-size.
-func (v version) sizesByClient() bool { return !v.atLeast(3, 3) }
