@@ -28,18 +28,17 @@ func (a *app) pickVerb() *cobra.Command {
 agent, look at an older generation, go to a pane, or launch a new agent. Before
 anything happens it says what would happen, by the same plan as restore --plan.
 
-Keys and mouse; ? lists them. It works in a pane, in a popup and over SSH. Where
-there is no terminal to draw on (or TERM is dumb, or --list is given) it is a
+Keys and mouse; ? lists them. It works in a pane, over SSH and in a popup (tmux
+display-popup -E -w 90% -h 90% phux-agent pick). Where there is no terminal to draw on (or TERM is dumb, or --list is given) it is a
 numbered list, and reads a number from standard input.`,
 		Example: `  phux-agent pick
-  tmux display-popup -E -w 90% -h 90% phux-agent pick
   phux-agent pick --generation 41
   phux-agent pick --list
   phux-agent pick --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.pick(cmd, f) },
 		Annotations: exits("0 done, or nothing was chosen", "1 failed", "2 usage",
-			"3, 4 as restore and launch", "5 no host"),
+			"3 partial, as restore and launch say it", "4 refused, likewise", "5 no host"),
 	}
 	fl := cmd.Flags()
 	fl.Uint64Var(&f.generation, "generation", 0, "begin with the generation of this `NUMBER`")
