@@ -48,6 +48,16 @@ on = ["Start", "Prompt"]
 id = "/session_id"
 event = "/hook_event_name"
 where = { "/kind" = "main" }
+
+[[live]]
+on = ["Busy"]
+id = "/session_id"
+state = "working"
+
+[[live]]
+on = ["Ask"]
+id = "/session_id"
+state = "blocked"
 `
 
 var templates = map[string]string{
