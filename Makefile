@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 PREFIX  ?= /usr/local
 
-.PHONY: build demo test lint race e2e e2e-all bench fuzz install clean
+.PHONY: build demo demo-embedded test lint cross race e2e e2e-all bench fuzz dist install uninstall clean
 
 build: bin/phux-agent
 
@@ -21,8 +21,12 @@ demo: build
 	@scripts/need-tmux
 	@scripts/demo
 
+# The same without tmux, on phux-agent's own host.
+demo-embedded: build
+	@scripts/demo embedded
+
 # Everything that CI runs.
-test: lint race
+test: lint cross race
 
 lint:
 	@scripts/need-tmux
@@ -32,6 +36,13 @@ lint:
 	GOOS=darwin $(GO) vet ./...
 	$(GO) vet -tags e2e ./e2e
 	$(GO) tool staticcheck -tags e2e ./e2e
+
+# What we are built for, and not run on here: compiled, so that it stays so.
+cross:
+	@for t in linux/arm64 darwin/amd64 darwin/arm64; do \
+		echo "compile for $$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -trimpath -o /dev/null ./cmd/phux-agent || exit 1; \
+	done
 
 race:
 	$(GO) test -race -timeout 40m ./...
@@ -59,9 +70,25 @@ FUZZTIME ?= 20s
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
+# Release archives of every system, and their digests: the same bytes for the same commit.
+dist:
+	scripts/dist $(VERSION)
+
 install: build
-	install -d $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	install -m 0755 bin/phux-agent $(DESTDIR)$(PREFIX)/bin/phux-agent
+	bin/phux-agent man >$(DESTDIR)$(PREFIX)/share/man/man1/phux-agent.1
+	bin/phux-agent completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/phux-agent
+	bin/phux-agent completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_phux-agent
+	bin/phux-agent completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/phux-agent.fish
+
+# First phux-agent uninstall, which takes out what it wrote elsewhere; then its own files.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/phux-agent $(DESTDIR)$(PREFIX)/share/man/man1/phux-agent.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/phux-agent $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_phux-agent \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/phux-agent.fish
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
