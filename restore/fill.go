@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -52,7 +53,9 @@ func (f *Facts) idle(e Env, o Options, sessions []*archive.Session) {
 	for _, s := range sessions {
 		there := m.there(orDefault(f.Names[s.Name], s.Name))
 		if there == nil {
-			continue
+			if there = m.there(s.OwnName()); there == nil {
+				continue
+			}
 		}
 		number := numbering(s)
 		for w := range s.Windows {
@@ -130,8 +133,21 @@ func (m *maker) fill(s *archive.Session, sp *SessionPlan, there *host.Session) {
 		}
 	}
 	if sp.Action == Fill {
+		sp.HostName = there.Name
 		sp.Reason = fmt.Sprintf("a session %q is there: idle shells at the places of agents take them, and everything else is left as it is", sp.HostName)
 	}
+}
+
+// fillOwn is the plan of a session that waits under another name, because one of its own name is
+// there: where that has idle shells for its agents, they come back where they were. Else it is
+// created, as it always is.
+func (m *maker) fillOwn(s *archive.Session) (SessionPlan, bool) {
+	there := m.there(s.OwnName())
+	if !m.o.Fill || there == nil || s.OwnName() == s.Name || m.global() != nil {
+		return SessionPlan{}, false
+	}
+	sp := m.judge(s, there)
+	return sp, slices.ContainsFunc(sp.Panes, func(p PanePlan) bool { return sp.makes(&p) })
 }
 
 // held reports a record that some pane of the session holds.

@@ -128,6 +128,9 @@ func (m *maker) freeName(name string) string {
 func (m *maker) session(s *archive.Session) SessionPlan {
 	there := m.there(orDefault(m.f.Names[s.Name], s.Name))
 	if there == nil {
+		if sp, ok := m.fillOwn(s); ok {
+			return sp
+		}
 		return m.judge(s, nil)
 	}
 	if why, looked := m.f.Husks[there.ID]; looked && why == nil {
