@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -96,9 +97,10 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 func (c *Client) read() {
 	var err error
+	r := bufio.NewReaderSize(c.conn, 64<<10)
 	for {
 		var f fields
-		if f, err = readFrame(c.conn, MaxReply); err != nil {
+		if f, err = readFrame(r, MaxReply); err != nil {
 			break
 		}
 		m := reading{fields: f}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -495,12 +496,33 @@ func (in *input) send(b []byte) error {
 	if len(in.waiting)+len(b) > maxInput {
 		return ErrBusy
 	}
+	if in.running == nil && in.ptmx != nil {
+		if raw, err := in.ptmx.SyscallConn(); err == nil {
+			b = b[writeNow(raw, b):]
+		}
+		if len(b) == 0 {
+			return nil
+		}
+	}
 	in.waiting = append(in.waiting, b...)
 	if in.running == nil && in.ptmx != nil {
 		in.running = in.ptmx
 		go in.write(in.ptmx)
 	}
 	return nil
+}
+
+// writeNow writes what can be written without waiting: nobody else may be writing. What went wrong
+// comes again with the rest.
+func writeNow(raw syscall.RawConn, b []byte) (n int) {
+	_ = raw.Write(func(fd uintptr) bool {
+		var err error
+		if n, err = unix.Write(int(fd), b); err != nil {
+			n = 0
+		}
+		return true
+	})
+	return n
 }
 
 func (in *input) write(ptmx *os.File) {

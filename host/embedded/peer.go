@@ -1,11 +1,13 @@
 package embedded
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -16,6 +18,7 @@ import (
 type peer struct {
 	s    *Server
 	conn *net.UnixConn
+	raw  syscall.RawConn // nil where it has none
 	ctx  context.Context
 	end  context.CancelFunc
 
@@ -53,6 +56,9 @@ func (s *Server) newPeer(conn *net.UnixConn) *peer {
 		s: s, conn: conn, progress: make(chan struct{}), running: make(map[int]context.CancelFunc),
 		viewers: make(map[string]*viewer), watches: make(map[string]bool),
 	}
+	if raw, err := conn.SyscallConn(); err == nil {
+		p.raw = raw
+	}
 	p.cond = sync.NewCond(&p.mu)
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
@@ -74,6 +80,11 @@ func (p *peer) put(frame []byte) {
 		p.conn.Close()
 		p.cond.Broadcast()
 		return
+	}
+	if p.bytes == 0 && p.raw != nil { // nobody is writing
+		if frame = frame[writeNow(p.raw, frame):]; len(frame) == 0 {
+			return
+		}
 	}
 	p.queue = append(p.queue, frame)
 	p.bytes += len(frame)
@@ -183,7 +194,7 @@ func (p *peer) serve() {
 	defer p.gone()
 	go p.write()
 	_ = p.conn.SetReadDeadline(time.Now().Add(soon))
-	r := &bounded{conn: p.conn, s: p.s}
+	r := &bounded{conn: p.conn, r: bufio.NewReader(p.conn), s: p.s}
 	f, err := r.frame()
 	if err != nil {
 		return
@@ -435,6 +446,7 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 // together hold no more memory than a few.
 type bounded struct {
 	conn *net.UnixConn
+	r    *bufio.Reader // small: what is large is read past it
 	s    *Server
 }
 
@@ -445,7 +457,7 @@ const (
 )
 
 func (b *bounded) frame() (fields, error) {
-	n, err := readLength(b.conn, MaxFrame)
+	n, err := readLength(b.r, MaxFrame)
 	if err != nil {
 		return nil, err
 	}
@@ -455,5 +467,5 @@ func (b *bounded) frame() (fields, error) {
 		_ = b.conn.SetReadDeadline(time.Now().Add(largeTime))
 		defer b.conn.SetReadDeadline(time.Time{})
 	}
-	return readBody(b.conn, n)
+	return readBody(b.r, n)
 }
