@@ -15,6 +15,7 @@
 //	status           what is known of a server's agents at a glance, in one small file
 //	picker           a person chooses: the plan's data in, a choice out
 //	hooks            what agents call us by, written into their own files and taken out again
+//	boot             what starts a restore after the machine did, as text: systemd's unit, launchd's
 //	config           the user's configuration, and the file that verbs write beside it
 //	integrations     templates, and the one argument vector builder; builtin/ is data
 //	host             where terminals live: the interface, its data, its sentinels

@@ -43,6 +43,7 @@ var rooms = map[string][]string{
 	"rehearsal":     {"integrations"},
 	"doctor":        {"restore", "capture", "owner", "plugin", "archive", "host", "hooks", "config", "integrations", "metadata"},
 	"attach":        {"host", "metadata"},
+	"boot":          nil,
 	"status":        nil,
 	"picker":        nil,
 }

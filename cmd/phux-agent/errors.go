@@ -199,6 +199,7 @@ var rules = []rule{
 	}),
 	as(failed, "stale-plan", always[*restore.StaleError]("run it again")),
 	as(failed, "busy", always[*archive.BusyError]("wait for it, and run this again")),
+	as(failed, "foreign-file", always[*foreignUnitError]("move it away, or choose another server: -L NAME")),
 	as(failed, "taken", always[*host.TakenError]("free it (tmux set-hook -gu NAME), then phux-agent autosave on")),
 	sentinel(errNoAutosave, noHost, "no-autosave", "choose another host: --host tmux"),
 	as(failed, "schema", always[*archive.VersionError]("a newer phux-agent wrote it: upgrade")),

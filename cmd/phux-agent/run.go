@@ -95,11 +95,12 @@ brings every pane back to its own conversation.`,
 			root.AddCommand(v)
 		}
 	}
-	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.psVerb(), a.statusVerb())
+	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.pickVerb(), a.psVerb(), a.statusVerb())
 	add("embedded", a.attachVerb(), a.newVerb(), a.sendVerb(), a.readVerb(), a.killVerb(), a.serverVerb())
-	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.doctorVerb(), a.autosaveVerb(), a.tmuxVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
+	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.doctorVerb(), a.autosaveVerb(), a.bootVerb(), a.tmuxVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
+	a.offer(root)
 	return root
 }
 

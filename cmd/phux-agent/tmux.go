@@ -337,14 +337,17 @@ func (a *app) keySave(ctx context.Context, client string) error {
 func (a *app) again(ctx context.Context, args ...string) error {
 	b := &app{environ: a.environ, stdin: a.stdin, stdout: a.stdout, stderr: a.stderr}
 	var flags []string
+	if a.hostKind != "" {
+		flags = append(flags, "--host", a.hostKind)
+	}
 	switch {
 	case a.socketName != "":
-		flags = []string{"-L", a.socketName}
+		flags = append(flags, "-L", a.socketName)
 	case a.socketPath != "":
-		flags = []string{"-S", a.socketPath}
+		flags = append(flags, "-S", a.socketPath)
 	}
 	root := b.root()
-	root.SetArgs(append(append(flags, "--host", tmux.Kind), args...))
+	root.SetArgs(append(flags, args...))
 	return root.ExecuteContext(ctx)
 }
 
