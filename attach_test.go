@@ -3,8 +3,10 @@ package phuxagent_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -73,4 +75,35 @@ func cmdModesOf(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		return strings.HasPrefix(out, args[1]), out
 	})
+}
+
+// editor is the vim of this machine, if any: a small one will do.
+func editor() string {
+	for _, name := range []string{"vim", "vim.tiny"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// The programs that attach_programs.txtar looks at. Where one is missing it is not proven; CI has
+// them all.
+func TestProgramsToLookAt(t *testing.T) {
+	var missing []string
+	if editor() == "" {
+		missing = append(missing, "vim or vim-tiny")
+	}
+	for _, name := range []string{"less", "htop"} {
+		if _, err := exec.LookPath(name); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(missing) == 0:
+	case os.Getenv("PHUX_TEST_PROGRAMS") == "required":
+		t.Errorf("not installed: %s", strings.Join(missing, ", "))
+	default:
+		t.Skipf("NOT SEEN through attach, for it is not installed: %s", strings.Join(missing, ", "))
+	}
 }

@@ -122,6 +122,8 @@ func TestScripts(t *testing.T) {
 			case "fish":
 				_, err := exec.LookPath("fish")
 				return err == nil, nil
+			case "vim":
+				return editor() != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "popup": // display-popup -E: 3.2

@@ -114,6 +114,7 @@ type client struct {
 	at     place
 	before host.Terminal // shown before this one
 	view   View
+	fresh  bool    // nothing of it was drawn since it was shown
 	dead   bool    // the program of this one has ended
 	over   overlay // nil while the terminal is shown
 	begun  []byte  // of a key that is not whole, while an overlay is shown
@@ -169,6 +170,7 @@ func (c *client) run(ctx context.Context) (Why, error) {
 			case e.Closed:
 				why, err = c.next(ctx)
 			default:
+				c.fresh = false
 				c.screen.write(e.Output)
 			}
 		case t := <-c.srv.Exits():
@@ -236,7 +238,7 @@ func (c *client) trouble(ctx context.Context, err error) (Why, error) {
 // show looks at a terminal: the server paints it.
 func (c *client) show(ctx context.Context, p place) error {
 	cols, rows := c.screen.size()
-	c.over, c.begun = nil, nil
+	c.over, c.begun, c.fresh = nil, nil, true
 	if c.view != nil && c.at.terminal == p.terminal {
 		c.screen.settle()
 		return c.view.Show(ctx, cols, rows)
@@ -280,7 +282,20 @@ func (c *client) resize(ctx context.Context) (Why, error) {
 	return c.again(ctx) // the size that others have may differ, so it is painted anew
 }
 
+// drawPatience bounds the wait for a screen that a line of ours is to stand below.
+const drawPatience = 2 * time.Second
+
+// hold lets nothing more be written. What is shown is drawn before, so that a line of ours
+// stands below it and not below what was there before.
 func (c *client) hold(ctx context.Context) {
+	if c.view != nil && c.fresh {
+		select {
+		case e := <-c.view.Events():
+			c.screen.write(e.Output)
+		case <-time.After(drawPatience):
+		}
+		c.fresh = false
+	}
 	if c.view != nil {
 		_ = c.view.Hold(ctx) // Best effort: Show says what is wrong.
 	}

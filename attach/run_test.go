@@ -75,6 +75,12 @@ func (s *stage) termios() *unix.Termios {
 	return a
 }
 
+func (s *stage) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.String()
+}
+
 func (s *stage) type1(text string) {
 	if _, err := io.WriteString(s.ptmx, text); err != nil {
 		s.t.Fatal(err)
@@ -112,7 +118,15 @@ func (s *stage) Snapshot(context.Context) (*host.Workspace, error) {
 
 func (s *stage) Open(_ context.Context, t host.Terminal, _, _ int) (View, error) {
 	s.opened = append(s.opened, t.ID)
+	s.paint()
 	return s, nil
+}
+
+func (s *stage) paint() {
+	select {
+	case s.events <- Event{Output: []byte("painted")}:
+	default:
+	}
 }
 
 func (s *stage) Scrollback(context.Context, host.Terminal) (string, error) { return "one\ntwo", nil }
@@ -126,7 +140,7 @@ func (s *stage) Exits() <-chan host.Terminal          { return s.exits }
 func (s *stage) Gone() <-chan struct{}                { return s.gone }
 func (s *stage) Events() <-chan Event                 { return s.events }
 func (s *stage) Hold(context.Context) error           { return nil }
-func (s *stage) Show(context.Context, int, int) error { return nil }
+func (s *stage) Show(context.Context, int, int) error { s.paint(); return nil }
 func (s *stage) Detach() error                        { return nil }
 func (s *stage) Input(b []byte) error {
 	s.mu.Lock()
@@ -169,7 +183,7 @@ func TestRun(t *testing.T) {
 		"no such session": {Options{Session: "c"}, func(*stage) {}, End{}, host.ErrNoSession, ""},
 		"next":            {Options{}, func(s *stage) { s.type1("\x02n\x02d") }, End{Detached, "a"}, nil, "%1 %0"},
 		"last":            {Options{}, func(s *stage) { s.type1("\x02p\x02l\x02d") }, End{Detached, "b"}, nil, "%1 %0 %1"},
-		"lost":            {Options{}, func(s *stage) { close(s.events); close(s.gone) }, End{Session: "b"}, ErrLost, "%1"},
+		"lost":            {Options{}, func(s *stage) { s.shows("painted"); close(s.events); close(s.gone) }, End{Session: "b"}, ErrLost, "%1"},
 		"ended": {Options{}, func(s *stage) {
 			s.workspace.Sessions = s.workspace.Sessions[1:]
 			s.events <- Event{Closed: true}
@@ -177,6 +191,9 @@ func TestRun(t *testing.T) {
 		"what goes wrong is said": {Options{}, func(s *stage) {
 			s.type1("\x02c")
 			s.shows("no more shells")
+			if text := s.text(); strings.LastIndex(text, "painted") < strings.LastIndex(text, "d detach") {
+				s.t.Errorf("the line stands below what was there before: %q", text)
+			}
 			s.type1("x\x02d")
 		}, End{Detached, "b"}, nil, "%1"},
 		"the other form of a key, twice": {Options{}, func(s *stage) {
