@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 PREFIX  ?= /usr/local
 
-.PHONY: build demo demo-embedded test lint cross race e2e e2e-all bench fuzz dist install uninstall clean
+.PHONY: build demo demo-embedded test lint cross race e2e e2e-all bench soak fuzz dist install uninstall clean
 
 build: bin/phux-agent
 
@@ -65,6 +65,12 @@ BENCH ?= .
 bench: build
 	@scripts/need-tmux
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 40m .
+
+# A week in some minutes: random launches, moves, exits, saves, power cuts, full disks, restores,
+# compared with a model after each of a thousand steps. Another seed: PHUX_SOAK_SEED=2 make soak.
+soak:
+	@scripts/need-tmux
+	PHUX_SOAK=$${PHUX_SOAK:-1000} $(GO) test -count=1 -v -timeout 60m -run '^TestSoak$$' .
 
 FUZZTIME ?= 20s
 fuzz:

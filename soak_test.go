@@ -1,0 +1,446 @@
+package phuxagent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/phux-agent/phux-agent/internal/fakeagent"
+)
+
+// soaker is a week of somebody's work in some minutes, against a model: what runs, what a save
+// has seen, and what must be back after a crash. Nothing else may ever be.
+type soaker struct {
+	*stage
+	rng    *rand.Rand
+	alive  map[string]soaked // by native id: agents that run now
+	broken map[string]soaked // agents that failed: their panes hold, and a restore brings them back
+	over   map[string]soaked // conversations that ended, or whose pane was closed
+	saved  map[string]soaked // what the last save has seen running or failed
+	turns  map[string]int    // of every conversation, for ever
+	step   int
+	done   map[string]int // steps of each kind
+}
+
+type soaked struct{ program, dir string }
+
+// TestSoak takes random steps and compares with the model after each: launches, turns, /clear,
+// moves, closed panes, exits, failures, saves, saves that are killed or find a full disk, power cuts, restores,
+// restores that are killed. PHUX_SOAK says how many; `make soak` takes a thousand.
+func TestSoak(t *testing.T) {
+	steps, seed := 60, uint64(68)
+	if n, err := strconv.Atoi(os.Getenv("PHUX_SOAK")); err == nil {
+		steps = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("PHUX_SOAK_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	s := &soaker{
+		stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), turns: map[string]int{}, done: map[string]int{},
+		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{},
+	}
+	s.tmux("new-session", "-d", "-s", "base", "-x", "200", "-y", "50", "-c", s.dir("d0"))
+	s.save()
+	for s.step = 1; s.step <= steps; s.step++ {
+		what := s.take()
+		t.Logf("step %d: %s", s.step, what)
+		s.done[what]++
+		s.compare(what)
+	}
+	s.must(s.work, "archive", "verify")
+	s.powerCut()
+	s.restore()
+	s.compare("the last restore")
+	t.Logf("%d steps with seed %d: %v", steps, seed, s.done)
+}
+
+// take takes one step.
+func (s *soaker) take() string {
+	kinds := []struct {
+		name   string
+		weight int
+		can    bool
+		do     func()
+	}{
+		{"launch", 16, len(s.alive) < 10, s.launch},
+		{"turn", 18, len(s.alive) > 0, func() { s.turn(s.any(s.alive)) }},
+		{"clear", 5, s.has("claude"), s.clear},
+		{"swap", 6, len(s.alive) > 1, s.swap},
+		{"break", 5, len(s.alive) > 0, s.breakPane},
+		{"rename", 4, len(s.alive) > 0, s.rename},
+		{"renumber", 3, true, func() { s.tmux("move-window", "-r", "-t", "=base:") }},
+		{"shell", 4, true, func() { s.tmux("new-window", "-d", "-t", "=base:", "-c", s.dir("d0")) }},
+		{"close", 5, len(s.alive) > 0, s.closePane},
+		{"exit", 4, len(s.alive) > 0, s.exit},
+		{"fail", 4, len(s.alive) > 0, s.fail},
+		{"resume", 4, len(s.over) > 0, s.resume},
+		{"respawn", 4, s.prompted(), s.respawn},
+		{"look", 4, true, func() { s.must(s.work, "ps") }},
+		{"save", 14, true, s.save},
+		{"killed save", 4, true, s.killedSave},
+		{"full disk", 3, true, s.fullDisk},
+		{"crash", 7, true, func() { s.powerCut(); s.restore() }},
+		{"crash, killed restore", 4, true, func() { s.powerCut(); s.killedRestore(); s.restore() }},
+	}
+	sum := 0
+	for _, k := range kinds {
+		if k.can {
+			sum += k.weight
+		}
+	}
+	n := s.rng.IntN(sum)
+	for _, k := range kinds {
+		if !k.can {
+			continue
+		}
+		if n -= k.weight; n < 0 {
+			k.do()
+			return k.name
+		}
+	}
+	panic("unreachable")
+}
+
+// compare waits until what runs is what the model says, each once and in a pane.
+func (s *soaker) compare(after string) {
+	s.Helper()
+	var want []string
+	for id, a := range s.alive {
+		want = append(want, fmt.Sprintf("%s %s %s %d", a.program, id, a.dir, s.turns[id]))
+	}
+	slices.Sort(want)
+	await(s, fmt.Sprintf("what must run after step %d (%s):\n%s\n", s.step, after, strings.Join(want, "\n")), func() (bool, string) {
+		var got []string
+		for _, line := range runningAgents(s, nil) {
+			at, rest, _ := strings.Cut(line, " ")
+			if strings.HasPrefix(at, "(") {
+				rest = line
+			}
+			got = append(got, rest)
+		}
+		slices.Sort(got)
+		return slices.Equal(got, want), strings.Join(got, "\n")
+	})
+}
+
+func (s *soaker) any(m map[string]soaked) string {
+	ids := slices.Sorted(maps.Keys(m))
+	return ids[s.rng.IntN(len(ids))]
+}
+
+func (s *soaker) has(program string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.alive)), func(a soaked) bool { return a.program == program })
+}
+
+func (s *soaker) prompted() bool {
+	for id := range s.alive {
+		if s.turns[id] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pane is where an agent runs, as tmux names it, and its place.
+func (s *soaker) pane(id string) (pane, place string) {
+	s.Helper()
+	await(s, "the pane of "+id, func() (bool, string) {
+		lines := runningAgents(s, nil)
+		for _, line := range lines {
+			f := strings.Fields(line)
+			if len(f) > 2 && f[2] == id {
+				place, pane = f[0], exactTmux{}.panes(s.stage)[f[0]]
+			}
+		}
+		return pane != "", strings.Join(lines, "\n")
+	})
+	return pane, place
+}
+
+func (s *soaker) launch() {
+	kind := []struct{ integration, program string }{{"claude-code", "claude"}, {"codex", "codex"}, {"qwen-code", "qwen"}, {"pi", "pi"}}[s.rng.IntN(4)]
+	dir := s.dir(fmt.Sprintf("d%d", s.rng.IntN(3)))
+	args := []string{"launch", kind.integration, "--session", fmt.Sprintf("work%d", s.rng.IntN(3)), "--json"}
+	var got struct{ Terminal, Action string }
+	s.decode(s.must(dir, args...), &got)
+	if got.Action != "created" {
+		s.Fatalf("step %d: %+v", s.step, got)
+	}
+	id := s.settled(got.Terminal)
+	s.alive[id] = soaked{kind.program, dir}
+	if kind.program == "codex" {
+		s.turn(id) // it has no id that anybody could know before
+		s.save()
+	}
+	s.saved = s.seen() // launch saves
+	s.accept()
+}
+
+// settled is the id of the agent that runs in a pane, in its own words.
+func (s *soaker) settled(pane string) (id string) {
+	s.Helper()
+	await(s, "the agent in "+pane, func() (bool, string) {
+		at := exactTmux{}.panes(s.stage)
+		lines := runningAgents(s, nil)
+		for _, line := range lines {
+			if f := strings.Fields(line); at[f[0]] == pane {
+				id = f[2]
+			}
+		}
+		return id != "", strings.Join(lines, "\n")
+	})
+	return id
+}
+
+func (s *soaker) turn(id string) {
+	pane, _ := s.pane(id)
+	type1(s, nil, pane, fmt.Sprintf("step %d", s.step))
+	s.turns[id]++
+}
+
+func (s *soaker) clear() {
+	var ids []string
+	for id, a := range s.alive {
+		if a.program == "claude" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	id := ids[s.rng.IntN(len(ids))]
+	pane, _ := s.pane(id)
+	type1(s, nil, pane, "/clear")
+	fresh := ""
+	await(s, "another conversation in "+pane, func() (bool, string) { fresh = s.settled(pane); return fresh != id, fresh })
+	s.alive[fresh], s.over[id] = s.alive[id], s.alive[id]
+	delete(s.alive, id)
+	s.turn(fresh)
+}
+
+func (s *soaker) swap() {
+	a, _ := s.pane(s.any(s.alive))
+	b, _ := s.pane(s.any(s.alive))
+	if a != b {
+		s.tmux("swap-pane", "-d", "-s", a, "-t", b)
+	}
+}
+
+func (s *soaker) breakPane() {
+	pane, place := s.pane(s.any(s.alive))
+	window, _, _ := strings.Cut(place[strings.LastIndex(place, ":")+1:], ".")
+	session := place[:strings.LastIndex(place, ":")]
+	if n := s.tmux("display-message", "-p", "-t", "="+session+":"+window, "#{window_panes}"); n != "1" {
+		s.tmux("break-pane", "-d", "-s", pane)
+		return
+	}
+	s.tmux("join-pane", "-d", "-s", pane, "-t", "=base:")
+	s.tmux("select-layout", "-t", "=base:", "tiled")
+}
+
+func (s *soaker) rename() {
+	pane, _ := s.pane(s.any(s.alive))
+	s.tmux("rename-window", "-t", pane, fmt.Sprintf("w%d ##{pid} $(touch PWNED); ünï", s.rng.IntN(100)))
+}
+
+func (s *soaker) closePane() {
+	id := s.any(s.alive)
+	pane, _ := s.pane(id)
+	s.tmux("kill-pane", "-t", pane)
+	s.gone(id)
+}
+
+func (s *soaker) exit() {
+	id := s.any(s.alive)
+	pane, _ := s.pane(id)
+	type1(s, nil, pane, "/exit")
+	s.gone(id)
+}
+
+func (s *soaker) gone(id string) {
+	s.over[id] = s.alive[id]
+	delete(s.alive, id)
+}
+
+func (s *soaker) fail() {
+	id := s.any(s.alive)
+	pane, _ := s.pane(id)
+	type1(s, nil, pane, "/die 3")
+	s.broken[id] = s.alive[id]
+	delete(s.alive, id)
+	await(s, "the end of "+id, func() (bool, string) {
+		return s.tmux("display-message", "-p", "-t", pane, "#{pane_dead}") == "1", ""
+	})
+}
+
+// resume takes a conversation up that ended or whose pane was closed.
+func (s *soaker) resume() {
+	id := s.any(s.over)
+	a := s.over[id]
+	integration := map[string]string{"claude": "claude-code", "codex": "codex", "qwen": "qwen-code", "pi": "pi"}[a.program]
+	if s.turns[id] == 0 {
+		delete(s.over, id) // it never began: there is nothing to resume
+		return
+	}
+	var got struct{ Action string }
+	s.decode(s.must(a.dir, "launch", integration, "--resume", id, "--session", "base", "--json"), &got)
+	if got.Action != "resumed" {
+		s.Fatalf("step %d: %+v", s.step, got)
+	}
+	s.alive[id] = a
+	delete(s.over, id)
+	s.saved = s.seen()
+	s.accept()
+}
+
+func (s *soaker) respawn() {
+	s.must(s.work, "ps") // what a pane holds is proven by looking
+	var ids []string
+	for id := range s.alive {
+		if s.turns[id] > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	id := ids[s.rng.IntN(len(ids))]
+	pane, _ := s.pane(id)
+	starts := func() (n int) {
+		events, err := readLog(s.Getenv(fakeagent.LogEnv))
+		check(s, err)
+		for _, e := range events {
+			if e.Event == "start" && e.ID == id {
+				n++
+			}
+		}
+		return n
+	}
+	before := starts()
+	s.tmux("respawn-pane", "-k", "-t", pane)
+	await(s, "the respawned agent", func() (bool, string) { return starts() > before, "" })
+}
+
+func (s *soaker) decode(text string, v any) {
+	s.Helper()
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		s.Fatalf("step %d: %v in %q", s.step, err, text)
+	}
+}
+
+// seen is what a save sees now, and a restore has to bring back.
+func (s *soaker) seen() map[string]soaked {
+	out := maps.Clone(s.alive)
+	maps.Copy(out, s.broken)
+	return out
+}
+
+func (s *soaker) save() {
+	s.Helper()
+	out, code := s.run(s.work, "save", "--json")
+	var got struct {
+		State   string
+		Records int
+	}
+	s.decode(out, &got)
+	if code != 0 && (code != 3 || got.State == "good") {
+		s.Fatalf("step %d: save: exit %d\n%s", s.step, code, out)
+	}
+	s.saved = s.seen()
+	s.accept()
+}
+
+// accept keeps the last save where it was held: a person closed all those panes.
+func (s *soaker) accept() {
+	s.Helper()
+	var got struct {
+		State   string
+		Records int
+	}
+	out, code := s.run(s.work, "save", "--accept", "--json")
+	if s.decode(out, &got); code != 0 || got.State != "good" || got.Records < len(s.saved) {
+		s.Fatalf("step %d: a save of %d conversations: exit %d\n%s", s.step, len(s.saved), code, out)
+	}
+}
+
+// killedSave ends a save at any moment. Which of two generations is the last one is open then;
+// the save after it says.
+func (s *soaker) killedSave() {
+	s.killed("save")
+	s.save()
+}
+
+func (s *soaker) killed(args ...string) {
+	cmd := exec.Command("phux-agent", args...)
+	cmd.Dir, cmd.Env = s.work, s.environ()
+	check(s, cmd.Start())
+	time.Sleep(time.Duration(s.rng.IntN(150)) * time.Millisecond) // the moment is what is random
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+}
+
+// fullDisk lets no byte be written: the save fails, and what was saved stays.
+func (s *soaker) fullDisk() {
+	s.tmux("new-window", "-d", "-t", "=base:", "-n", fmt.Sprint("full", s.step)) // so that there is something to write
+	cmd := exec.Command("sh", "-c", `ulimit -f 0; exec phux-agent save`)
+	cmd.Dir, cmd.Env = s.work, s.environ()
+	if out, err := cmd.CombinedOutput(); err == nil {
+		s.Fatalf("step %d: a save without room: %s", s.step, out)
+	}
+}
+
+func (s *soaker) powerCut() { powerCut(s, nil) }
+
+// killedRestore ends a restore at any moment. Every session stands whole afterwards, or not at all.
+func (s *soaker) killedRestore() { s.killed("restore", "--no-wait") }
+
+func (s *soaker) restore() {
+	s.Helper()
+	var plan struct {
+		Sessions []struct {
+			Panes []struct {
+				Verdict string
+				Record  *struct {
+					NativeID string `json:"native_id"`
+				}
+			}
+		}
+	}
+	out, _ := s.run(s.work, "restore", "--plan", "--json")
+	s.decode(out, &plan)
+	records := map[string]int{}
+	for _, se := range plan.Sessions {
+		for _, p := range se.Panes {
+			if p.Record != nil && p.Verdict != "ended" {
+				records[p.Record.NativeID]++
+			}
+		}
+	}
+	for id := range s.saved {
+		if records[id] != 1 {
+			s.Fatalf("step %d: %s is %d times in what a restore would use\n%s", s.step, id, records[id], out)
+		}
+	}
+	if out, code := s.run(s.work, "restore", "--json"); code != 0 {
+		s.Fatalf("step %d: restore: exit %d\n%s", s.step, code, out)
+	}
+	for id, a := range s.alive {
+		if _, ok := s.saved[id]; !ok {
+			s.over[id] = a
+		}
+	}
+	s.alive, s.broken = maps.Clone(s.saved), map[string]soaked{}
+	for id := range s.alive {
+		delete(s.over, id)
+	}
+	s.saved = s.seen()
+	if _, err := os.Stat(filepath.Join(s.work, "PWNED")); err == nil {
+		s.Fatalf("step %d: a name was run by a shell", s.step)
+	}
+}
