@@ -76,10 +76,11 @@ start of the machine: loginctl enable-linger. That is said, and never done unask
 		Use: "run", Short: "What the unit runs: restore, where nobody may be there",
 		Long: `What the unit runs: phux-agent restore --unattended --no-wait. That nothing was ever
 saved is no failure.`,
-		Example:     "  phux-agent boot run",
-		Args:        cobra.NoArgs,
-		RunE:        func(cmd *cobra.Command, _ []string) error { return a.bootRun(cmd.Context()) },
-		Annotations: exits("0 every pane as asked, or nothing was ever saved", "1 failed", "3, 4 as restore"),
+		Example: "  phux-agent boot run",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.bootRun(cmd.Context()) },
+		Annotations: exits("0 every pane as asked, or nothing was ever saved", "1 failed",
+			"3 partial, as restore says it", "4 refused, likewise"),
 	}
 	cmd.AddCommand(install, uninstall, status, run)
 	return cmd
