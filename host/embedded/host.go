@@ -91,7 +91,7 @@ func (h *Host) with(ctx context.Context, op string, f func(*Client) error) error
 // §6 says: a server on which anybody can write a result's name is an older one.
 func (h *Host) Info(ctx context.Context) (host.Info, error) {
 	info := host.Info{
-		Kind: Kind, Version: h.opt.Version, Server: Kind + "-" + h.opt.Name, Attach: h.opt.Attach, AtomicRecord: true,
+		Kind: Kind, Version: h.opt.Version, Server: h.ServerName(), Attach: h.opt.Attach, AtomicRecord: true,
 	}
 	if info.Version == "" {
 		info.Version = "unknown"
@@ -205,6 +205,9 @@ func (h *Host) Swap(ctx context.Context, t host.Terminal, k metadata.Key, old, n
 func (h *Host) Kill(ctx context.Context, t host.Terminal) error {
 	return h.with(ctx, "kill", func(c *Client) error { return c.Kill(ctx, t) })
 }
+
+// ServerName is Info.Server, which is known before the server is asked.
+func (h *Host) ServerName() string { return Kind + "-" + h.opt.Name }
 
 // Focus brings a terminal to the front of its session.
 func (h *Host) Focus(ctx context.Context, t host.Terminal) error {
