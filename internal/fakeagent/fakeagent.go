@@ -76,6 +76,10 @@ func Main(name string, args []string, in io.Reader, out io.Writer) int {
 			return 0
 		}
 	}
+	if os.Getenv("FAKE_AGENT_REJECTS") != "" && len(args) > 0 {
+		// A later version that has dropped an option, and says so as they do.
+		return r.refuse(2, "error: unknown option %q", args[0])
+	}
 	if delay, err := time.ParseDuration(os.Getenv("FAKE_AGENT_SLOW")); err == nil {
 		// A slow start is part of what is tested, not a synchronisation.
 		time.Sleep(delay)
