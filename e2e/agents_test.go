@@ -39,6 +39,9 @@ type agent struct {
 	blind bool
 	// survives: its processes outlive the hangup of their terminal.
 	survives bool
+	// kept are the files below the home that a turn is in a moment after its answer shows; empty
+	// where it is there by then. An end in between takes the turn along, and not the conversation.
+	kept string
 	// headless runs one turn without a terminal.
 	headless []string
 }
@@ -160,7 +163,8 @@ func opencode() *agent {
 func qwen() *agent {
 	return &agent{
 		program: "qwen", integration: "qwen-code",
-		ready: regexp.MustCompile(`Type your message`), clear: "/clear", blind: true, headless: []string{"qwen", "-p"},
+		ready: regexp.MustCompile(`Type your message`), clear: "/clear", headless: []string{"qwen", "-p"},
+		kept: ".qwen/projects/*/chats/*.jsonl",
 		env: func(home, url string) map[string]string {
 			return map[string]string{"OPENAI_API_KEY": "mock", "OPENAI_BASE_URL": url + "/v1", "OPENAI_MODEL": "mock-model"}
 		},
@@ -208,6 +212,22 @@ func pi() *agent {
 				}},
 			}}})
 			writeJSON(t, filepath.Join(dir, "settings.json"), map[string]any{"defaultProvider": "mock", "defaultModel": "mock-model", "quietStartup": true})
+		},
+	}
+}
+
+// kimi makes its session at the first message, and only its hook tells which one that is.
+func kimi() *agent {
+	return &agent{
+		program: "kimi", integration: "kimi", lazy: true, blind: true,
+		ready: regexp.MustCompile(`(?m)│ > `), clear: "/new", headless: []string{"kimi", "-p"},
+		asks: []question{{regexp.MustCompile(`Trust this folder\?`), "Enter"}},
+		env: func(home, url string) map[string]string {
+			return map[string]string{"KIMI_DISABLE_TELEMETRY": "1", "KIMI_CLI_NO_AUTO_UPDATE": "1"}
+		},
+		seed: func(t testing.TB, home, url string, _ []string) {
+			write(t, filepath.Join(home, ".kimi-code", "config.toml"), "default_model = \"mock\"\ntelemetry = false\n[providers.mock]\ntype = \"openai\"\nbase_url = \""+
+				url+"/v1\"\napi_key = \"mock\"\n[models.mock]\nprovider = \"mock\"\nmodel = \"mock-model\"\nmax_context_size = 100000\n")
 		},
 	}
 }

@@ -62,6 +62,10 @@ func run(m *testing.M) int {
 		cache = filepath.Join(base, "phux-agent-e2e")
 	}
 	code := m.Run()
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[name]
+		fmt.Fprintf(os.Stderr, "e2e: restored panes of %s: %d came back as themselves, %d were refused as is right, %d wrong\n", name, c.exact, c.refused, c.wrong)
+	}
 	if len(skipped) > 0 {
 		slices.Sort(skipped)
 		skipped = slices.Compact(skipped)
@@ -90,6 +94,20 @@ type pane struct {
 	dir    string
 	turns  []string // the words that its conversation holds
 	record string   // the native id that phux-agent told last
+	back   bool     // it was restored, and has had no turn since
+}
+
+// counted is how often a pane was restored, by its program: as itself (its next turn came with the
+// history of its conversation, and no other), or refused where that was to be.
+type counted struct{ exact, refused, wrong int }
+
+var counts = map[string]*counted{}
+
+func (p *pane) count() *counted {
+	if counts[p.program] == nil {
+		counts[p.program] = &counted{}
+	}
+	return counts[p.program]
 }
 
 // newStage makes a stage for one agent, or for several; dirs are its working directories.
@@ -376,7 +394,14 @@ func (s *stage) say(p *pane) {
 	s.await(fmt.Sprintf("a request of %s with %s", p.name, w), func() (bool, string) {
 		for _, r := range s.model.Requests()[before:] {
 			if s.turnOf(r, w) {
-				if got := wordsOf(r); !slices.Equal(got, p.turns) {
+				got := wordsOf(r)
+				if p.back && slices.Equal(got, p.turns) {
+					p.count().exact++
+				} else if p.back {
+					p.count().wrong++
+				}
+				p.back = false
+				if !slices.Equal(got, p.turns) {
 					s.Errorf("%s %s: the model saw %q, the pane's conversation is %q", p.program, p.name, got, p.turns)
 				}
 				return true, ""
@@ -392,6 +417,15 @@ func (s *stage) say(p *pane) {
 	})
 	s.shows(p, "heard-"+w)
 	s.ready(p)
+	if p.kept != "" {
+		s.await("the turn "+w+" on the disk", func() (bool, string) {
+			files := glob(s, filepath.Join(s.home, p.kept))
+			return slices.ContainsFunc(files, func(f string) bool {
+				b, _ := os.ReadFile(f)
+				return strings.Contains(string(b), "heard-"+w)
+			}), strings.Join(files, "\n")
+		})
+	}
 }
 
 // turnOf reports whether the request is the agent's own turn about a word: its last words, and
@@ -470,7 +504,19 @@ func (r restored) verdicts() []string {
 func (s *stage) wants(r restored, want ...string) {
 	s.Helper()
 	if got := r.verdicts(); !slices.Equal(got, want) {
+		for _, p := range s.panes {
+			p.count().wrong++
+		}
 		s.Fatalf("verdicts %q, want %q\n%+v", got, want, r)
+	}
+	for i, v := range want { // panes of ours come before shells, in the order of their making
+		switch {
+		case i >= len(s.panes):
+		case strings.HasSuffix(v, " placeholder"):
+			s.panes[i].count().refused++
+		case strings.HasSuffix(v, " running"):
+			s.panes[i].back = true
+		}
 	}
 }
 

@@ -367,11 +367,11 @@ func (s *stage) holds(p *pane, part string) string {
 	return strings.Join(out, " ")
 }
 
-// TestRealUnproven: after codex's own /clear its process has two threads open, and nothing that
+// TestRealCodexUnproven: after codex's own /clear its process has two threads open, and nothing that
 // can be read says which one is talked to. So the record stays at what was proven last, the pane
 // says so, and that conversation comes back; the other one is not guessed.
 func TestRealCodexUnproven(t *testing.T)  { unproven(t, codex()) }
-func TestRealQwenUnproven(t *testing.T)   { unproven(t, qwen()) }
+func TestRealPiUnproven(t *testing.T)     { unproven(t, pi()) }
 func TestRealGeminiUnproven(t *testing.T) { unproven(t, gemini()) }
 
 // TestRealCodexHooked and its like: with phux-agent's hook installed, the CLI itself tells which
@@ -379,6 +379,31 @@ func TestRealGeminiUnproven(t *testing.T) { unproven(t, gemini()) }
 func TestRealCodexHooked(t *testing.T)  { hooked(t, codex()) }
 func TestRealQwenHooked(t *testing.T)   { hooked(t, qwen()) }
 func TestRealGeminiHooked(t *testing.T) { hooked(t, gemini()) }
+func TestRealPiHooked(t *testing.T)     { hooked(t, pi()) }
+func TestRealKimi(t *testing.T)         { hooked(t, kimi()) }
+
+func TestRealOpencodeHooked(t *testing.T) { hooked(t, opencode()) }
+
+// TestRealCodexTwo and its like: two of one CLI in one directory, in every order of their turns.
+func TestRealClaudeTwo(t *testing.T)   { two(t, claude()) }
+func TestRealCodexTwo(t *testing.T)    { two(t, codex()) }
+func TestRealOpencodeTwo(t *testing.T) { two(t, opencode()) }
+
+func two(t *testing.T, a *agent) {
+	s := newStage(t, a)
+	api := s.dir("api")
+	first, second := s.launch(a, api), s.launch(a, api)
+	for _, order := range [][]*pane{{first, second}, {second, first}, {first, second, first}, {second, first, second}} {
+		for _, p := range order {
+			s.say(p)
+		}
+		s.save(2)
+		s.powerCut()
+		s.wants(s.restore(0), "resume running", "resume running")
+	}
+	s.say(second)
+	s.say(first)
+}
 
 func hooked(t *testing.T, a *agent) {
 	s := newStage(t, a)
