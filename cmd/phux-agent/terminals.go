@@ -134,6 +134,8 @@ func (a *app) send(cmd *cobra.Command, args []string, how typing) error {
 				return usage(cmd, "--keys: %w", err)
 			}
 		}
+	case len(texts) == 0 && !how.enter:
+		return usage(cmd, "nothing to type: give a text, --enter or --stdin")
 	default:
 		b = []byte(strings.Join(texts, " "))
 	}
