@@ -112,23 +112,40 @@ func cmdEnter(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdShape compares archives by what a host is to bring back: sessions, windows, their order,
-// names, layouts, and each pane's directory and record.
+// cmdShape compares archives by what a host is to bring back.
 func cmdShape(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: shape ARCHIVE ARCHIVE…")
 	}
+	first := ""
+	for i, file := range args {
+		text, err := shape([]byte(ts.ReadFile(file)))
+		if err != nil {
+			ts.Fatalf("%s: %v", file, err)
+		}
+		if i == 0 {
+			first = text
+		} else if d := cmp.Diff(first, text); d != "" {
+			ts.Fatalf("%s (-) and %s (+) are not the same:\n%s", args[0], file, d)
+		}
+	}
+}
+
+// shape is of an archive what a host is to bring back: sessions, windows, their order, names,
+// layouts, and each pane's directory and record.
+func shape(text []byte) (string, error) {
 	keep := []string{
 		"name", "index", "active", "zoomed", "layout", "cells", "cwd", "agent_session", "sessions", "windows", "panes", "cols", "rows",
-		"kind", "dir", "left", "right", "ratio", "pane", "plugin_id", "integration_id", "native_id",
+		"kind", "dir", "left", "right", "ratio", "pane", "plugin_id", "integration_id", "native_id", "automatic_name",
 	}
 	var strip func(v any) any
 	strip = func(v any) any {
 		switch v := v.(type) {
 		case map[string]any:
-			_, session := v["windows"] // which of them was looked at last is nobody's shape
+			_, session := v["windows"]          // which of them was looked at last is nobody's shape
+			made := v["automatic_name"] == true // by the host, of what runs there at the moment
 			for k := range v {
-				if !slices.Contains(keep, k) || session && k == "active" {
+				if !slices.Contains(keep, k) || session && k == "active" || made && k == "name" {
 					delete(v, k)
 				} else {
 					v[k] = strip(v[k])
@@ -141,18 +158,10 @@ func cmdShape(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return v
 	}
-	var first []byte
-	for i, file := range args {
-		var v any
-		if err := json.Unmarshal([]byte(ts.ReadFile(file)), &v); err != nil {
-			ts.Fatalf("%s: %v", file, err)
-		}
-		b, err := json.MarshalIndent(strip(v), "", " ")
-		ts.Check(err)
-		if i == 0 {
-			first = b
-		} else if d := cmp.Diff(string(first), string(b)); d != "" {
-			ts.Fatalf("%s (-) and %s (+) are not the same:\n%s", args[0], file, d)
-		}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return "", err
 	}
+	b, err := json.MarshalIndent(strip(v), "", " ")
+	return string(b), err
 }

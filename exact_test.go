@@ -111,8 +111,23 @@ type launched struct {
 // nested in them, through five generations of save, power cut and restore. The judge is what
 // the agents themselves logged: each pane's process, its conversation, its directory, and the
 // number of turns that the conversation remembers.
+//
+// The script is the same for each host. A journey is the hosts that it comes by: what was saved on
+// one is restored on the next.
 func TestExact(t *testing.T) {
+	tmux, embedded := exactTmux{}, exactEmbedded{}
+	for name, journey := range map[string][]exactHost{
+		"tmux":           {tmux, tmux, tmux, tmux, tmux, tmux},
+		"embedded":       {embedded, embedded, embedded, embedded, embedded, embedded},
+		"there and back": {tmux, embedded, tmux},
+	} {
+		t.Run(name, func(t *testing.T) { exact(t, journey) })
+	}
+}
+
+func exact(t *testing.T, journey []exactHost) {
 	s := newStage(t)
+	h := journey[0]
 	rng := rand.New(rand.NewPCG(1, 68))
 	if err := os.MkdirAll(filepath.Join(s.vars["HOME"], ".gemini"), 0o700); err != nil {
 		t.Fatal(err)
@@ -132,9 +147,9 @@ func TestExact(t *testing.T) {
 	for i, integration := range mix {
 		session := fmt.Sprintf("work%d", i%4)
 		dir := dirs[rng.IntN(len(dirs))]
-		args := []string{"launch", integration, "--session", session, "--json"}
+		args := slices.Concat(h.flags(), []string{"launch", integration, "--session", session, "--json"})
 		if i >= 4 && i%3 == 0 {
-			args = append(args, "--split-h", "--target", s.tmux("display-message", "-p", "-t", "="+session+":", "#{pane_id}"))
+			args = append(args, "--split-h", "--target", h.active(s, session))
 		}
 		var got struct {
 			Terminal, Action string
@@ -153,59 +168,84 @@ func TestExact(t *testing.T) {
 			p.id = got.Record.NativeID
 		}
 		panes[got.Terminal] = p
-		s.tmux("select-layout", "-t", got.Terminal, "tiled")
+		h.arrange(s, got.Terminal)
 	}
-	s.account(panes) // learns the ids of those that mint their own
+	s.account(h, panes) // learns the ids of those that mint their own
 
-	for generation := 1; generation <= 5; generation++ {
+	// Conversations change while the first host is still the one: to a host that was left, what it
+	// held is pending, and comes back beside what replaced it elsewhere.
+	cleared := min(2, len(journey)-2)
+	for generation := 1; generation < len(journey); generation++ {
 		// A turn in every pane; a /clear here and there; a headless run nested in some.
 		for _, id := range slices.Sorted(maps.Keys(panes)) {
 			p := panes[id]
-			type1(s, nil, id, fmt.Sprintf("turn %d of %s", generation, p.id))
+			type1(s, h.scene(), id, fmt.Sprintf("turn %d of %s", generation, p.id))
 			p.turns++
 			if p.agent == "claude" && rng.IntN(4) == 0 {
-				type1(s, nil, id, "/run claude -p nested")
+				type1(s, h.scene(), id, "/run claude -p nested")
 			}
-			if p.agent == "claude" && generation == 2 && rng.IntN(2) == 0 {
-				type1(s, nil, id, "/clear")
-				type1(s, nil, id, "after the clear")
+			if p.agent == "claude" && generation == cleared && rng.IntN(2) == 0 {
+				type1(s, h.scene(), id, "/clear")
+				type1(s, h.scene(), id, "after the clear")
 				p.turns, p.id = 1, ""
 			}
 			panes[id] = p
 		}
-		s.account(panes)
+		s.account(h, panes)
 		// What a pane holds after a /clear is proven by looking while its agent lives; without
 		// that, a respawn could only bring back what was proven last.
-		s.must(s.work, "ps")
-		s.shuffle(rng, panes)
-		before := s.layout()
-		s.must(s.work, "save")
-		want := s.places(panes)
+		s.must(s.work, slices.Concat(h.flags(), []string{"ps"})...)
+		h.shuffle(s, rng, panes)
+		before := h.layout(s)
+		saved := filepath.Join(s.work, fmt.Sprintf("saved%d.json", generation))
+		s.must(s.work, slices.Concat(h.flags(), []string{"save"})...)
+		s.must(s.work, slices.Concat(h.flags(), []string{"save", "-o", saved})...)
+		want := s.places(h, panes)
 
-		powerCut(s, nil)
-		plan, code := s.run(s.work, "restore", "--plan", "--json")
+		powerCut(s, h.scene())
+		from := h
+		h = journey[generation]
+		restore := slices.Concat(h.flags(), []string{"restore"})
+		first := restore
+		if from != h {
+			first = slices.Concat(restore, []string{saved})
+		}
+		plan, code := s.run(s.work, slices.Concat(first, []string{"--plan", "--json"})...)
 		if code != 0 {
 			t.Fatalf("generation %d: plan: exit %d\n%s", generation, code, plan)
 		}
-		s.must(s.work, "restore")
-		if after := s.layout(); after != before {
+		s.must(s.work, first...)
+		if after := h.layout(s); from == h && after != before {
 			t.Errorf("generation %d: layout (-before +after):\n%s", generation, cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 		}
 		var got []string
 		await(s, "sixteen agents", func() (bool, string) {
-			got = runningAgents(s, nil)
+			got = runningAgents(s, h.scene())
 			return len(got) == len(want), strings.Join(got, "\n")
 		})
 		if !slices.Equal(got, want) {
 			t.Fatalf("generation %d: not exact\nwant:\n%s\ngot:\n%s", generation, strings.Join(want, "\n"), strings.Join(got, "\n"))
 		}
+		// What is saved now is what was saved before, whichever host it stands on.
+		again := filepath.Join(s.work, fmt.Sprintf("again%d.json", generation))
+		s.must(s.work, slices.Concat(h.flags(), []string{"save", "-o", again})...)
+		var shapes [2]string
+		for i, file := range []string{saved, again} {
+			text, err := os.ReadFile(file)
+			check(s, err)
+			shapes[i], err = shape(text)
+			check(s, err)
+		}
+		if d := cmp.Diff(strings.Split(shapes[0], "\n"), strings.Split(shapes[1], "\n")); d != "" {
+			t.Errorf("generation %d: the shape (-saved +restored):\n%s", generation, d)
+		}
 		// Twice starts nothing twice.
-		s.must(s.work, "restore")
-		if again := runningAgents(s, nil); !slices.Equal(again, want) {
+		s.must(s.work, restore...)
+		if again := runningAgents(s, h.scene()); !slices.Equal(again, want) {
 			t.Fatalf("generation %d: a second restore changed the agents\n%s", generation, strings.Join(again, "\n"))
 		}
 		// The new life has new pane ids: find each by its place.
-		panes = s.relearn(panes, want)
+		panes = s.relearn(h, panes, want)
 	}
 	if _, err := os.Stat(filepath.Join(s.work, "PWNED")); err == nil {
 		t.Error("a directory name was run by a shell")
@@ -213,16 +253,12 @@ func TestExact(t *testing.T) {
 }
 
 // account reads, for each pane, which conversation its own agent says it has.
-func (s *stage) account(panes map[string]launched) {
+func (s *stage) account(h exactHost, panes map[string]launched) {
 	s.Helper()
-	at := map[string]string{}
-	for _, l := range strings.Split(s.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index} #{pane_id}"), "\n") {
-		place, id, _ := strings.Cut(l, " ")
-		at[place] = id
-	}
+	at := h.panes(s)
 	var lines []string
 	await(s, "every agent's own word", func() (bool, string) {
-		lines = runningAgents(s, nil)
+		lines = runningAgents(s, h.scene())
 		return len(lines) == len(panes), strings.Join(lines, "\n")
 	})
 	for _, l := range lines {
@@ -243,11 +279,10 @@ func (s *stage) account(panes map[string]launched) {
 }
 
 // places is the account in the form that runningAgents has.
-func (s *stage) places(panes map[string]launched) []string {
+func (s *stage) places(h exactHost, panes map[string]launched) []string {
 	s.Helper()
 	var lines []string
-	for _, l := range strings.Split(s.tmux("list-panes", "-a", "-F", "#{pane_id} #{session_name}:#{window_index}.#{pane_index}"), "\n") {
-		id, place, _ := strings.Cut(l, " ")
+	for place, id := range h.panes(s) {
 		if p, ok := panes[id]; ok {
 			lines = append(lines, fmt.Sprintf("%s %s %s %s %d", place, p.agent, p.id, p.dir, p.turns))
 		}
@@ -256,75 +291,44 @@ func (s *stage) places(panes map[string]launched) []string {
 	return lines
 }
 
-func (s *stage) relearn(panes map[string]launched, want []string) map[string]launched {
+func (s *stage) relearn(h exactHost, panes map[string]launched, want []string) map[string]launched {
 	s.Helper()
 	byID := map[string]launched{}
 	for _, p := range panes {
 		byID[p.agent+p.id] = p
 	}
 	out := map[string]launched{}
-	for _, l := range strings.Split(s.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index} #{pane_id}"), "\n") {
-		place, id, _ := strings.Cut(l, " ")
-		for _, w := range want {
-			if f := strings.Fields(w); f[0] == place {
-				out[id] = byID[f[1]+f[2]]
-			}
-		}
+	at := h.panes(s)
+	for _, w := range want {
+		f := strings.Fields(w)
+		out[at[f[0]]] = byID[f[1]+f[2]]
 	}
 	return out
 }
 
-// layout is everything of the workspace that a person sees, ids and process ids aside. A name
-// that tmux makes up follows the program in the pane half a second late, so it says only that.
-func (s *stage) layout() string {
+// respawned respawns the pane of a claude, by what does that, and waits until it is back: the same
+// conversation in the same pane.
+func (s *stage) respawned(h exactHost, panes map[string]launched, respawn func(id string)) {
 	s.Helper()
-	windows := s.tmux("list-windows", "-a", "-F", "#{session_name}:#{window_index} #{?#{automatic-rename},(automatic),#{window_name}} active=#{window_active} zoom=#{window_zoomed_flag} #{window_width}x#{window_height}")
-	cells := s.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_index}.#{pane_index} #{pane_left},#{pane_top} #{pane_width}x#{pane_height} active=#{pane_active}")
-	return windows + "\n" + cells
-}
-
-// shuffle does to the workspace what people do: swap, move, break, join, renumber, respawn.
-func (s *stage) shuffle(rng *rand.Rand, panes map[string]launched) {
-	s.Helper()
-	ids := slices.Sorted(maps.Keys(panes))
-	pick := func() string { return ids[rng.IntN(len(ids))] }
-	for range 4 {
-		if a, b := pick(), pick(); a != b {
-			s.tmux("swap-pane", "-d", "-s", a, "-t", b)
+	for _, id := range slices.Sorted(maps.Keys(panes)) {
+		p := panes[id]
+		if p.agent != "claude" || p.turns == 0 {
+			continue
 		}
-	}
-	windows := strings.Split(s.tmux("list-windows", "-a", "-F", "#{window_id} #{window_panes} #{session_name}"), "\n")
-	for _, w := range windows {
-		f := strings.Fields(w)
-		if f[1] != "1" && rng.IntN(3) == 0 {
-			s.tmux("break-pane", "-d", "-s", f[0]+".", "-t", "="+f[2]+":")
-			break
-		}
-	}
-	s.tmux("move-window", "-r", "-t", "=work0:")
-	s.tmux("rename-window", "-t", "=work1:", fmt.Sprintf("w%d ##{pid} $(x); ünï", rng.IntN(100)))
-	if z := pick(); true {
-		s.tmux("resize-pane", "-Z", "-t", z)
-		s.tmux("select-pane", "-t", z)
-	}
-	// A respawn of a claude pane: the same conversation comes back in the same pane.
-	for _, id := range ids {
-		if p := panes[id]; p.agent == "claude" && p.turns > 0 {
-			before, err := readLog(s.Getenv(fakeagent.LogEnv))
+		before, err := readLog(s.Getenv(fakeagent.LogEnv))
+		check(s, err)
+		respawn(id)
+		await(s, "the respawned agent", func() (bool, string) {
+			after, err := readLog(s.Getenv(fakeagent.LogEnv))
 			check(s, err)
-			s.tmux("respawn-pane", "-k", "-t", id)
-			await(s, "the respawned agent", func() (bool, string) {
-				after, err := readLog(s.Getenv(fakeagent.LogEnv))
-				check(s, err)
-				for _, e := range after[len(before):] {
-					if e.Event == "start" && e.ID == p.id {
-						return true, ""
-					}
+			for _, e := range after[len(before):] {
+				if e.Event == "start" && e.ID == p.id {
+					return true, ""
 				}
-				out, _ := tmuxOut(s, "capture-pane", "-p", "-t", id)
-				return false, fmt.Sprintf("pane %s of %+v\n%s\nsince then: %+v", id, p, strings.TrimSpace(out), after[len(before):])
-			})
-			break
-		}
+			}
+			out, _ := tmuxOut(s, slices.Concat(h.scene(), []string{"capture-pane", "-p", "-t", id})...)
+			return false, fmt.Sprintf("pane %s of %+v\n%s\nsince then: %+v", id, p, strings.TrimSpace(out), after[len(before):])
+		})
+		return
 	}
 }
