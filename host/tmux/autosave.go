@@ -19,8 +19,8 @@ var _ host.Autosaver = (*Host)(nil)
 // No process of ours waits.
 //
 // A delayed run-shell runs a shell command and never a tmux one (-C): that one is appended to the
-// queue of the client that was attached when it was armed, and where that client is gone the
-// server dies of a queue that is not empty (server_client_free, 3.2a to 3.7c).
+// queue of the client that was attached when it was armed, and is never run where that client has
+// left by then (seen on 3.2a, 3.3a and 3.7c).
 
 // watched are the hooks that tell what a save would write otherwise: window-linked comes with new
 // windows and sessions, window-unlinked with those that go, window-layout-changed with splits,
