@@ -197,7 +197,8 @@ func (s *soaker) settled(pane string) (id string) {
 				id = f[2]
 			}
 		}
-		return id != "", strings.Join(lines, "\n")
+		screen, _ := tmuxOut(s, "capture-pane", "-p", "-t", pane)
+		return id != "", strings.Join(lines, "\n") + "\n" + strings.TrimSpace(screen)
 	})
 	return id
 }
