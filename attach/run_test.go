@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/phux-agent/phux-agent/host"
 )
@@ -20,7 +20,7 @@ import (
 type stage struct {
 	t         *testing.T
 	ptmx, tty *os.File
-	before    unix.Termios
+	before    term.State
 
 	mu    sync.Mutex
 	shown strings.Builder
@@ -67,8 +67,8 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) termios() *unix.Termios {
-	a, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
+func (s *stage) termios() *term.State {
+	a, err := term.GetState(int(s.tty.Fd()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
