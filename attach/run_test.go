@@ -113,6 +113,8 @@ func (s *stage) restored() {
 
 func (s *stage) Snapshot(context.Context) (*host.Workspace, error) {
 	s.snapshot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.workspace, nil
 }
 
@@ -185,7 +187,10 @@ func TestRun(t *testing.T) {
 		"last":            {Options{}, func(s *stage) { s.type1("\x02p\x02l\x02d") }, End{Detached, "b"}, nil, "%1 %0 %1"},
 		"lost":            {Options{}, func(s *stage) { s.shows("painted"); close(s.events); close(s.gone) }, End{Session: "b"}, ErrLost, "%1"},
 		"ended": {Options{}, func(s *stage) {
-			s.workspace.Sessions = s.workspace.Sessions[1:]
+			s.shows("painted")
+			s.mu.Lock()
+			s.workspace = &host.Workspace{Sessions: s.workspace.Sessions[1:]}
+			s.mu.Unlock()
 			s.events <- Event{Closed: true}
 		}, End{NoneLeft, "b"}, nil, "%1"},
 		"what goes wrong is said": {Options{}, func(s *stage) {
