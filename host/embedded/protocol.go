@@ -172,11 +172,8 @@ var codes = []struct {
 	{"no-session", host.ErrNoSession},
 	{"session-exists", host.ErrSessionExists},
 	{"no-terminal", host.ErrNoTerminal},
-	{"stale", host.ErrStale},
 	{"conflict", host.ErrConflict},
-	{"changed", host.ErrChanged},
 	{"no-space", host.ErrNoSpace},
-	{"older-host", host.ErrOlderHost},
 	{"layout", host.ErrLayout},
 	{"name", host.ErrName},
 	{"request", host.ErrRequest},
@@ -187,7 +184,6 @@ var codes = []struct {
 	{"cancelled", errCancelled},
 	{"frame", ErrFrame},
 	{"version", ErrVersion},
-	{"not-found", errAbsent},
 }
 
 var (
@@ -204,7 +200,6 @@ var (
 	ErrVersion = errors.New("the server speaks another version of the protocol")
 
 	errCancelled = errors.New("the request was given up")
-	errAbsent    = errors.New("no such value")
 )
 
 // RemoteError is what the server answered. It unwraps to the sentinel that its code stands for.
