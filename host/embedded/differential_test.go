@@ -379,3 +379,39 @@ func (e *eye) smaller(b [][]byte) [][]byte {
 	}
 	return b
 }
+
+// A window of another size shows in its corner what the screen shows, whatever was drawn between two
+// pictures, and keys reach the program as it asked for them.
+func TestPictures(t *testing.T) {
+	const cols, rows = 40, 12
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s, window := newScreen(cols, rows, nil), newScreen(cols+9, rows+4, nil)
+		window.Write([]byte("dirty\x1b[?1049h\x1b[2;3r\x1b[7m\x1b[?6h\x1b(0"))
+		var p picture
+		for range 8 {
+			s.Write(slices.Concat(stream(r, cols, rows, r.IntN(12))...))
+			window.Write(s.Picture(&p, cols+9, rows+4))
+			if b := s.Picture(&p, cols+9, rows+4); len(b) > 0 {
+				t.Fatalf("seed %d: nothing has changed, and there is a picture %q", seed, b)
+			}
+			for y, l := range s.on.rows {
+				for x, c := range l.cells {
+					got := window.on.rows[y].cells[x]
+					same := string(s.appendText(nil, c.ch)) == string(window.appendText(nil, got.ch)) && s.extraOf(c.style) == window.extraOf(got.style)
+					c.style.extra, got.style.extra = 0, 0
+					if !same || c.style != got.style {
+						t.Fatalf("seed %d: at %d,%d %v, and in the window %v", seed, x, y, c, got)
+					}
+				}
+				if c := window.on.rows[y].cells[cols]; c.ch != '·' {
+					t.Fatalf("seed %d: beside line %d %q", seed, y, c.ch)
+				}
+			}
+			if s.on.x != window.on.x || s.on.y != window.on.y || s.modes.altScreen != window.modes.altScreen || s.modes.mouse != window.modes.mouse ||
+				s.modes.paste != window.modes.paste || s.modes.appCursor != window.modes.appCursor || s.modes.noCursor != window.modes.noCursor {
+				t.Fatalf("seed %d: %d,%d %+v, and the window %d,%d %+v", seed, s.on.x, s.on.y, s.modes, window.on.x, window.on.y, window.modes)
+			}
+		}
+	}
+}
