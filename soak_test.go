@@ -49,7 +49,11 @@ func TestSoak(t *testing.T) {
 		stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), turns: map[string]int{}, done: map[string]int{},
 		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{},
 	}
-	s.tmux("new-session", "-d", "-s", "base", "-x", "200", "-y", "50", "-c", s.dir("d0"))
+	first := exec.Command("tmux", "new-session", "-d", "-s", "base", "-x", "200", "-y", "50", "-c", s.dir("d0"))
+	first.Env = s.environ() // the server's, and so every pane's
+	if out, err := first.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	s.save()
 	for s.step = 1; s.step <= steps; s.step++ {
 		what := s.take()
