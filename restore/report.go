@@ -115,6 +115,7 @@ func (r *Report) Outcome() Outcome {
 				case p.Verdict.Starts():
 					created = true
 					other = other || p.Result != nil && *p.Result == Exited
+				case p.Verdict == AlreadyLive: // it runs, as in any session that is left alone
 				case p.Record != nil && (p.Verdict == PendingPane || p.Verdict.Circumstance() || p.Verdict.Authority()):
 					other = true
 				}
