@@ -46,6 +46,16 @@ func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data,
 		return nil, err
 	}
 	now := time.Now()
+	looked := func() (*host.Workspace, []capture.Pane, error) { return nil, nil, host.ErrNoServer }
+	if h.info.Running {
+		req, err := a.captureRequest(h)
+		if err != nil {
+			return nil, err
+		}
+		// Beside the plan, for neither needs the other.
+		req.Write = false
+		looked = beside(func() (*host.Workspace, []capture.Pane, error) { return capture.Look(ctx, req) })
+	}
 	var plan *restore.Plan
 	var src restore.Source
 	if entry.Archive != nil {
@@ -72,20 +82,12 @@ func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data,
 		d.Notes = append(d.Notes, plan.Notes...)
 	}
 	m := &merger{d: d, now: now, held: map[metadata.Identity]*picker.Pane{}, terminals: map[string]host.Terminal{}}
-	if h.info.Running {
-		req, err := a.captureRequest(h)
-		if err != nil {
-			return nil, err
-		}
-		req.Write = false
-		w, panes, err := capture.Look(ctx, req)
-		switch {
-		case errors.Is(err, host.ErrNoServer):
-		case err != nil:
-			return nil, err
-		default:
-			m.live(w, panes)
-		}
+	switch w, panes, err := looked(); {
+	case errors.Is(err, host.ErrNoServer):
+	case err != nil:
+		return nil, err
+	default:
+		m.live(w, panes)
 	}
 	if plan != nil {
 		m.saved(plan, src.Archive)
@@ -94,6 +96,22 @@ func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data,
 	defer s.mu.Unlock()
 	s.host, s.terminals = h, m.terminals
 	return d, nil
+}
+
+// beside begins to do something, and returns what waits for it.
+func beside(do func() (*host.Workspace, []capture.Pane, error)) func() (*host.Workspace, []capture.Pane, error) {
+	var w *host.Workspace
+	var panes []capture.Pane
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w, panes, err = do()
+	}()
+	return func() (*host.Workspace, []capture.Pane, error) {
+		<-ended
+		return w, panes, err
+	}
 }
 
 // chooseEntry is a generation by number, or the newest good one with what stands above it; an
