@@ -122,6 +122,8 @@ func (r *rig) probe(_ *integrations.Template, id string, _ integrations.Env) own
 	return owner.Present
 }
 
+func (r *rig) busy(pid int) bool { _, ok := r.hand[pid]; return ok }
+
 func (r *rig) under(pid int, _ string, known []*integrations.Template) (owner.ByHand, error) {
 	f, ok := r.hand[pid]
 	if !ok {

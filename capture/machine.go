@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,8 @@ type proofs interface {
 	// environ is the environment of a process, or an error where it cannot be read.
 	environ(owner.Process) (integrations.Env, error)
 	probe(*integrations.Template, string, integrations.Env) owner.Presence
+	// busy reports a process that has started another one, or may have.
+	busy(pid int) bool
 	// under finds the agent that somebody started by hand at or below a process of a terminal.
 	under(pid int, tty string, t []*integrations.Template) (owner.ByHand, error)
 	// dir is where a process works, as the one who started it spells it.
@@ -109,6 +112,11 @@ func (m *machine) environ(p owner.Process) (integrations.Env, error) {
 		}
 		return "", false
 	}, nil
+}
+
+func (m *machine) busy(pid int) bool {
+	has, err := proc.HasChild(pid)
+	return has || errors.Is(err, proc.ErrUnsupported)
 }
 
 func (m *machine) under(pid int, tty string, t []*integrations.Template) (owner.ByHand, error) {

@@ -40,7 +40,8 @@ func (l *view) observe() {
 		} else {
 			p.read()
 		}
-		if l.Adopt && p.free() && plainState(p.host.Command) == Program {
+		// A shell in the foreground may be a script's, which waits for the agent that it started.
+		if l.Adopt && p.free() && (plainState(p.host.Command) == Program || l.proofs.busy(p.host.PID)) {
 			if known := adoptable(); len(known) > 0 {
 				l.discover(p, known)
 				if p.hand {

@@ -157,6 +157,21 @@ func Environ(pid int) ([]string, error) {
 	return splitNul(b), nil
 }
 
+// HasChild reports that a process has started another one that is still there. It is one small
+// read, where the whole table is many. ErrUnsupported where the kernel was built without the list.
+func HasChild(pid int) (bool, error) {
+	b, err := readInto(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid), make([]byte, 64))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, serr := Stat(pid); serr == nil {
+			return false, ErrUnsupported
+		}
+	}
+	if err != nil {
+		return false, gone("list what was started by", pid, err)
+	}
+	return len(b) > 0, nil
+}
+
 // Exe returns the program file that the process runs, resolved.
 func Exe(pid int) (string, error) {
 	s, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")

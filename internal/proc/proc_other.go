@@ -15,6 +15,7 @@ func ReadTable() (*Table, error)             { return nil, ErrUnsupported }
 func Self() (ID, error)                      { return ID{PID: os.Getpid()}, ErrUnsupported }
 func Cmdline(pid int) ([]string, error)      { return nil, ErrUnsupported }
 func Environ(pid int) ([]string, error)      { return nil, ErrUnsupported }
+func HasChild(pid int) (bool, error)         { return false, ErrUnsupported }
 func Exe(pid int) (string, error)            { return "", ErrUnsupported }
 func Descriptor(pid, fd int) (string, error) { return "", ErrUnsupported }
 func Dir(pid int) (string, error)            { return "", ErrUnsupported }
