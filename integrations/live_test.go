@@ -8,9 +8,9 @@ import (
 
 func TestLiveRefusals(t *testing.T) {
 	for body, want := range map[string]string{
-		`state = "done"`:                      "must name the events",
-		`on = ["Stop"]`:                       "is missing",
-		"on = [\"Stop\"]\nstate = \"asleep\"": `"asleep" is not known`,
+		`state = "done"`:                                                  "must name the events",
+		`on = ["Stop"]`:                                                   "is missing",
+		"on = [\"Stop\"]\nstate = \"asleep\"":                             `"asleep" is not known`,
 		"on = [\"Stop\"]\nstate = \"done\"\nid = \"session\"":             "JSON pointer",
 		"on = [\"Stop\"]\nstate = \"done\"\nattention = \"x\"":            `"x" is not known`,
 		"on = [\"Stop\"]\nstate = \"done\"\nwhere = { \"kind\" = \"x\" }": "JSON pointer",
