@@ -32,6 +32,8 @@ const (
 	MaxCells       = 64 << 10
 	MaxArg         = 64 << 10 // of one element of a command
 	MaxArgs        = 1024     // elements of a command
+	MaxProcessArgs = 256      // arguments of a process
+	MaxProcess     = 32 << 10 // of them all, with one byte more for each
 	MaxWord        = 120      // of a state, a durability, a profile's name, a fingerprint
 	MaxSide        = 65535    // columns or rows
 	MaxIndex       = 1<<31 - 1
@@ -181,10 +183,19 @@ type Pane struct {
 	CwdError     string                 `json:"cwd_error,omitzero"` // why the directory was left out
 	Command      []string               `json:"command"`            // phux would run it: always null in ours; shown, never run
 	Program      string                 `json:"program,omitzero"`   // foreground program's name, for people only
+	Process      *Process               `json:"process,omitempty"`  // what ran, where the user's configuration lists it
 	Cols         int                    `json:"cols"`
 	Rows         int                    `json:"rows"`
 	AgentSession *metadata.AgentSession `json:"agent_session,omitempty"`
 	Agent        *Agent                 `json:"agent,omitempty"`
+}
+
+// Process is the program in the foreground of a pane at the save, where the user's configuration
+// lists programs that may run again. It names the entry and holds arguments, and no program: which
+// one that is, is the configuration's to say. Only of an own archive is it looked at.
+type Process struct {
+	Program string   `json:"program"` // its name in the configuration
+	Args    []string `json:"args"`    // as the process had them, exactly; without what the configuration gives by itself
 }
 
 // States of an Agent.

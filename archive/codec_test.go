@@ -47,7 +47,7 @@ func full() *Archive {
 							RecordError: "e",
 						},
 					},
-					{Cols: 59, Rows: 40, CwdError: "its name is not valid UTF-8"},
+					{Cols: 59, Rows: 40, CwdError: "its name is not valid UTF-8", Process: &Process{Program: "vim", Args: []string{"a b", "", "$(x)\n"}}},
 				},
 			}}},
 			{Name: "old (pending 41)", Pending: &Pending{Since: noon, From: 41, Name: "old"}, Windows: []Window{{
@@ -133,6 +133,37 @@ func TestFixturesAreRead(t *testing.T) {
 		}
 		if err := readAsPhux(mustEncode(t, a)); err != nil {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Arguments come back exactly or not at all.
+func TestProcess(t *testing.T) {
+	a := func(q *Process) *Archive {
+		return &Archive{Sessions: []Session{{Name: "a", Windows: []Window{{Name: "w", Panes: []Pane{{Process: q}}}}}}}
+	}
+	long := strings.Repeat("x", MaxProcess)
+	for _, q := range []*Process{
+		{Program: ""},
+		{Program: "a\n", Args: []string{}},
+		{Program: "vim", Args: []string{"\xff"}},
+		{Program: "vim", Args: []string{"a\x00"}},
+		{Program: "vim", Args: []string{long}},
+		{Program: "vim", Args: make([]string, MaxProcessArgs+1)},
+		{Program: strings.Repeat("v", MaxWord+1)},
+	} {
+		if got := mustDecode(t, mustEncode(t, a(q))).Sessions[0].Windows[0].Panes[0].Process; got != nil {
+			t.Errorf("%.80v came back as %.80v", *q, *got)
+		}
+	}
+	for text, ok := range map[string]bool{
+		`null`: true, `{"program":"vim"}`: true, `{"program":"vim","args":["",";"],"new":{}}`: true, `{}`: false, `{"args":["x"]}`: false,
+		`{"program":"vim","args":null}`: false, `{"program":"vim","args":"x"}`: false, `"vim"`: false, `{"program":"vim","program":"sh"}`: false,
+		`{"program":"vim","args":["` + long + `"]}`: false, `{"program":" vim","args":[]}`: false,
+	} {
+		_, err := Decode([]byte(`{"schema_version":2,"sessions":[{"name":"a","windows":[{"name":"w","panes":[{"process":` + text + `}]}]}]}`))
+		if (err == nil) != ok {
+			t.Errorf("%.60s: %v", text, err)
 		}
 	}
 }

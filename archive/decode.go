@@ -676,6 +676,8 @@ func (r *reader) pane() (p Pane, err error) {
 			return r.texts(&p.Command, MaxArgs, MaxArg)
 		case "program":
 			return r.optionalText(&p.Program, MaxText)
+		case "process":
+			return r.process(&p.Process)
 		case "cols":
 			p.Cols, err = r.integer(0, MaxSide)
 			return err
@@ -690,6 +692,34 @@ func (r *reader) pane() (p Pane, err error) {
 		return r.skip()
 	})
 	return p, err
+}
+
+func (r *reader) process(to **Process) error {
+	if null, err := r.null(); null || err != nil {
+		return err
+	}
+	q := &Process{Args: []string{}}
+	err := r.object(func(name string) error {
+		switch name {
+		case "program":
+			return r.word(&q.Program)
+		case "args":
+			return r.array(func() error {
+				s, err := r.text(MaxProcess)
+				q.Args = append(q.Args, s)
+				if err == nil && len(q.Args) > MaxProcessArgs {
+					err = r.fail("more than %d", MaxProcessArgs)
+				}
+				return err
+			})
+		}
+		return r.skip()
+	})
+	if err == nil && !q.fits() {
+		return r.fail("not a program's name with arguments of at most %d bytes", MaxProcess)
+	}
+	*to = q
+	return err
 }
 
 // record hands the exact value to the room that knows records.

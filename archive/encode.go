@@ -211,6 +211,9 @@ func fitPane(p *Pane) {
 	if why != "" {
 		p.CwdError = why
 	}
+	if q := p.Process; q != nil && !q.fits() {
+		p.Process = nil
+	}
 	p.Cols, p.Rows = min(max(p.Cols, 0), MaxSide), min(max(p.Rows, 0), MaxSide)
 	g := p.Agent
 	if g != nil {
@@ -228,6 +231,21 @@ func fitPane(p *Pane) {
 		}
 	}
 	p.Agent = g
+}
+
+// fits reports arguments that a file can hold exactly: half of a command is another command.
+func (q *Process) fits() bool {
+	if q.Program == "" || !isWord(q.Program) || len(q.Program) > MaxWord || !utf8.ValidString(q.Program) || len(q.Args) > MaxProcessArgs {
+		return false
+	}
+	size := 0
+	for _, a := range q.Args {
+		size += len(a) + 1
+		if !utf8.ValidString(a) || strings.IndexByte(a, 0) >= 0 {
+			return false
+		}
+	}
+	return size <= MaxProcess
 }
 
 func fitAgent(g *Agent) {
@@ -534,7 +552,22 @@ func (w *writer) pane(p *Pane) {
 	w.optional("cwd_error", p.CwdError)
 	w.name("command")
 	w.raw("null")
-	w.fluid(func() { w.optional("program", p.Program) })
+	w.fluid(func() {
+		w.optional("program", p.Program)
+		if q := p.Process; q != nil {
+			w.name("process")
+			w.open('{')
+			w.text("program", q.Program)
+			w.name("args")
+			w.open('[')
+			for _, a := range q.Args {
+				w.next()
+				w.string(a)
+			}
+			w.close(']')
+			w.close('}')
+		}
+	})
 	w.int("cols", p.Cols)
 	w.int("rows", p.Rows)
 	if r := p.AgentSession; r != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -39,6 +40,8 @@ type Request struct {
 	// Adopt takes in the agents that somebody started by hand in a shell, where what the agent
 	// keeps proves which conversation it has open.
 	Adopt bool
+	// Programs may run again after a restore: of a pane that runs one, the arguments are saved.
+	Programs map[string]config.Program
 
 	proofs proofs // for tests: nil means this machine's processes
 }

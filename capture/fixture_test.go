@@ -137,7 +137,11 @@ func (r *rig) under(pid int, _ string, known []*integrations.Template) (owner.By
 	return owner.ByHand{}, owner.ErrNoAgent
 }
 
-func (r *rig) dir(owner.Process) string          { return "/by/hand" }
+func (r *rig) dir(owner.Process) string                { return "/by/hand" }
+func (r *rig) foreground(int) (string, []string, bool) { return "", nil, false }
+
+func (r *rig) idle(int, string) bool { return true }
+
 func (r *rig) ancestors(pid int) []owner.Process { return r.chain[pid] }
 
 func (r *rig) reports(_ *integrations.Template, _ owner.Process, pid int, _ []*integrations.Template) error {

@@ -30,6 +30,10 @@ type proofs interface {
 	under(pid int, tty string, t []*integrations.Template) (owner.ByHand, error)
 	// dir is where a process works, as the one who started it spells it.
 	dir(owner.Process) string
+	// foreground is the program in front of the terminal that a process is in: its file, and its
+	// arguments exactly.
+	foreground(pid int) (exe string, argv []string, ok bool)
+	idle(pid int, tty string) bool
 	// ancestors are the processes above one, nearest first.
 	ancestors(pid int) []owner.Process
 	// reports says whether a process speaks for the agent that root is.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
@@ -55,7 +56,8 @@ type pane struct {
 	heard      bool   // its record was confirmed by a hook of the very process that runs, and by nothing since
 	stale      bool   // the facts on the pane say something that is over
 	keyed      bool   // the pane key was missing and is new
-	faded      bool   // it holds a live state that is over
+	process    *archive.Process
+	faded      bool // it holds a live state that is over
 }
 
 func newView(r Request, w *host.Workspace) *view {

@@ -20,6 +20,7 @@ func InstanceDigest(i host.Instance) string {
 // archive builds the archive of the look. Nothing in it is authority, and nothing runs from it:
 // ids, names, titles, directories, a geometry.
 func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
+	l.programs()
 	info, err := l.about(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("archive the workspace: %w", err)
@@ -39,7 +40,7 @@ func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
 		if len(s.windows) == 0 {
 			continue // all of its windows are saved with another session
 		}
-		if s.husk() {
+		if l.husk(s) {
 			continue
 		}
 		out := archive.Session{
@@ -62,12 +63,12 @@ func (l *view) archive(ctx context.Context) (*archive.Archive, error) {
 
 // husk reports a session that a restore set aside and that nobody has used since: it holds nothing,
 // and saved, it would come back beside one more at each boot.
-func (s session) husk() bool {
+func (l *view) husk(s session) bool {
 	if !s.host.Aside || len(s.windows) != 1 || len(s.windows[0].panes) != 1 {
 		return false
 	}
 	p := s.windows[0].panes[0]
-	return !p.ours() && p.host.Origin == host.Foreign && p.State == Shell
+	return !p.ours() && p.host.Origin == host.Foreign && l.proofs.idle(p.host.PID, p.host.TTY)
 }
 
 // activeGroup is the group of the session that the user looked at last, so that the member that
@@ -118,6 +119,7 @@ func (p *pane) archived() archive.Pane {
 		Title:        strings.ToValidUTF8(p.host.Title, "\uFFFD"),
 		Cwd:          text(p.host.Dir), // also where it was deleted: a path is data
 		Program:      strings.ToValidUTF8(p.host.Command, "\uFFFD"),
+		Process:      p.process,
 		Cols:         clamp(p.host.Cols),
 		Rows:         clamp(p.host.Rows),
 		AgentSession: p.Record,

@@ -157,7 +157,7 @@ func (s Start) Check() error {
 		return badRequest("mode %d", s.Mode)
 	}
 	switch s.AfterExit {
-	case "", "shell", "hold", "close":
+	case "", "shell", "hold", "close", "shell-always":
 	default:
 		return badRequest("%q after exit", s.AfterExit)
 	}

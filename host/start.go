@@ -24,7 +24,7 @@ type Start struct {
 	Set   []string `json:"set,omitempty"`  // KEY=VALUE, over the pane's own environment
 	Unset []string `json:"unset,omitempty"`
 	// Every inherited PHUX_*_SESSION_ID is always stripped before Set is applied.
-	AfterExit string `json:"after_exit,omitzero"` // "shell" | "hold" | "close", after exit 0; else hold
+	AfterExit string `json:"after_exit,omitzero"` // "shell" | "hold" | "close", after exit 0; else hold. "shell-always": however it ended
 	// Guard is opaque to the host: what the starting process must prove and claim just before
 	// it becomes the program (owner.Guard).
 	Guard []byte `json:"guard,omitempty"`

@@ -123,6 +123,13 @@ func (b *body) screen(start host.Start) {
 // held is what stays on the screen of a pane whose agent was not started.
 func (b *body) held(start host.Start, err error) {
 	var s strings.Builder
+	if b.seat.Meta()[metadata.KeyAgentLaunch] == nil && b.seat.Meta()[metadata.KeyAgentSession] == nil {
+		s.WriteString("\n  phux-agent: the program was not started\n\n")
+		field(&s, "why", err.Error())
+		field(&s, "directory", start.Dir)
+		b.say(s.String())
+		return
+	}
 	s.WriteString("\n  phux-agent: the agent was not started\n\n")
 	b.who(&s, start)
 	field(&s, "why", err.Error())

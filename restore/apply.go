@@ -211,6 +211,9 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 			pr.result(Exited)
 			pr.Reason = "it did not start: " + bound(started.Err.Error())
 			pr.Hint = "the pane keeps the record, and tries again on Enter"
+			if pr.Record == nil {
+				pr.Hint = ""
+			}
 		case started.Err != nil:
 			pr.Reason = join(pr.Reason, "it did not start: "+bound(started.Err.Error()))
 		case mode == host.Program:

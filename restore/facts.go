@@ -43,8 +43,10 @@ type Facts struct {
 	Idle   map[string]error // by terminal id: nil is a proven idle shell; of Options.Fill
 	Notes  []string         // what could not be told
 
-	BootMode config.Mode   // of the configuration
-	Old      time.Duration // how old an archive may be without a word; 0 where nobody says
+	Programs map[string]Listed // by name: those of the archive's that the configuration lists
+	Mode     config.Mode       // of the configuration, for what has none of its own
+	BootMode config.Mode       // "
+	Old      time.Duration     // how old an archive may be without a word; 0 where nobody says
 }
 
 // AgentKey is an integration, its owner (after --owner) and a profile.
@@ -200,6 +202,7 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 	base := e.paneEnv(ctx, f.Host)
 	envs := map[AgentKey]integrations.Env{}
 	var talks []TalkKey
+	f.programs(e, sessions)
 	f.idle(e, o, sessions)
 	f.husks(e, o, sessions)
 	f.dir(f.Home)

@@ -24,10 +24,18 @@ func (m *maker) modes(sessions []*archive.Session, p *Plan) {
 			for j := range s.Windows[w].Panes {
 				pp := &sp.Panes[at]
 				at++
-				if !pp.Verdict.Starts() {
+				if !pp.Verdict.Starts() && pp.Verdict != ProgramPane {
 					continue
 				}
-				if mode := m.mode(s, number[w], j, &s.Windows[w].Panes[j], pp); mode != config.Auto {
+				p := &s.Windows[w].Panes[j]
+				mode := m.mode(s, number[w], j, p, pp)
+				switch {
+				case mode == config.Auto:
+				case pp.Verdict == ProgramPane:
+					// It keeps nothing that would be lost: what was not asked for is a shell.
+					pp.Program = nil
+					m.shell(s, p, pp, fmt.Sprintf("it ran a program, and is a shell now: in mode %s none is run unasked", mode))
+				default:
 					pp.wait(mode)
 				}
 			}
@@ -38,7 +46,11 @@ func (m *maker) modes(sessions []*archive.Session, p *Plan) {
 // mode is what is done with an agent that could be resumed.
 func (m *maker) mode(s *archive.Session, number, index int, p *archive.Pane, pp *PanePlan) config.Mode {
 	named := m.o.named(s, number, index, p)
-	switch mode := m.f.Agents[pp.key].Mode; {
+	own := m.f.Agents[pp.key].Mode
+	if pp.Verdict == ProgramPane {
+		own = m.f.Mode
+	}
+	switch mode := own; {
 	case len(m.o.Panes) > 0 && !named:
 		return m.o.Mode.Careful(mode).Careful(config.Ask)
 	case m.o.Mode != "":

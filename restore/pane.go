@@ -51,7 +51,11 @@ func (m *maker) existing(there *host.Session, s *archive.Session, p *archive.Pan
 // pane judges a pane of a session that is to be created.
 func (m *maker) pane(s *archive.Session, p *archive.Pane, pp *PanePlan) {
 	rec := p.AgentSession
-	if rec == nil {
+	switch {
+	case rec == nil && p.Process != nil && p.Agent == nil:
+		m.program(s, p, pp)
+		return
+	case rec == nil:
 		m.shell(s, p, pp, noRecord(p))
 		return
 	}

@@ -130,6 +130,9 @@ func (m *maker) judge(s *archive.Session, there *host.Session) SessionPlan {
 // refused puts a session's trouble over what one pane would have been. A shell has no trouble
 // of its own: it is told that it does not come back.
 func (p *PanePlan) refused(t *trouble) {
+	if p.Verdict == ProgramPane {
+		p.Verdict, p.Program = ShellPane, nil
+	}
 	if p.Verdict != ShellPane && p.Verdict != EndedPane {
 		p.Verdict = t.verdict
 	}

@@ -66,6 +66,10 @@ func verdictCases() []verdictCase {
 			arrange: func(w *world) { w.change(key("claude-code"), func(a *Agent) { a.Mode = config.Ask }) },
 		},
 		{
+			name: "program", want: ProgramPane, reason: []string{"the configuration lists it: /usr/bin/vim -n 'a b' ''"},
+			arrange: func(w *world) { w.program() },
+		},
+		{
 			name: "manual", want: ManualPane, reason: []string{"mode manual"}, hint: "type resume",
 			arrange: func(w *world) { w.o.Mode = config.Manual },
 		},
@@ -515,6 +519,11 @@ func checkPlan(t interface {
 				mode = host.Program
 				if !pp.carry || pp.facts.Pending || pp.agent == nil {
 					t.Errorf("an agent (%s) without its record", pp.Verdict)
+				}
+			case pp.Verdict == ProgramPane:
+				mode = host.Program
+				if !w.src.Own || pp.store || pp.carry || len(pp.Start.Guard) > 0 || pp.Record != nil {
+					t.Errorf("a program with something of an agent, or of somebody else's archive: %+v", pp)
 				}
 			case pp.Verdict == AskPane, pp.Verdict == ManualPane:
 				mode = host.Placeholder

@@ -72,6 +72,10 @@ func anyWorld(t *rapid.T, tb testing.TB, templates map[string]*integrations.Temp
 		}
 	}
 
+	w.f.Programs = map[string]Listed{
+		"vim":  {Program: config.Program{Name: "vim", Command: []string{"vim", "-n"}, SavedArgs: true}, Path: "/usr/bin/vim"},
+		"htop": {Program: config.Program{Name: "htop", Command: []string{"htop"}}, Path: "/usr/bin/htop"},
+	}
 	w.src.Archive.Sessions = nil
 	for i := range rapid.IntRange(0, 4).Draw(t, "sessions") {
 		s := archive.Session{Name: fmt.Sprint("s", i, text(t, "name")), Cwd: rapid.SampledFrom(dirs).Draw(t, "cwd"), Command: []string{text(t, "command")}}
@@ -122,6 +126,9 @@ func anyPane(t *rapid.T, names, profiles, dirs []string) archive.Pane {
 	}
 	kind := rapid.IntRange(0, 4).Draw(t, "kind")
 	if kind == 0 {
+		if rapid.Bool().Draw(t, "process") {
+			p.Process = &archive.Process{Program: rapid.SampledFrom([]string{"vim", "htop", "other" + taint}).Draw(t, "program name"), Args: []string{"-c", text(t, "arg")}}
+		}
 		return p
 	}
 	if kind > 1 {
@@ -180,8 +187,12 @@ func TestPlanProperties(t *testing.T) {
 				rt.Fatalf("session %q: %d verdicts for %d panes", s.Name, len(got.Panes), len(panes))
 			}
 			for j, pp := range got.Panes {
-				if panes[j].AgentSession == nil && pp.Verdict != ShellPane {
+				if panes[j].AgentSession == nil && pp.Verdict != ShellPane && pp.Verdict != ProgramPane {
 					rt.Errorf("a shell is %s", pp.Verdict)
+				}
+				if pp.Verdict == ProgramPane {
+					checkProgram(rt, w, panes[j].Process, pp)
+					continue
 				}
 				if r := pp.Record; r != nil && !known[r.NativeID] {
 					rt.Errorf("the id %q is in no record of the archive", r.NativeID)
@@ -206,6 +217,18 @@ func pointers(a *archive.Archive) []*archive.Session {
 		out[i] = &a.Sessions[i]
 	}
 	return out
+}
+
+// checkProgram checks the exception: the program is the configuration's, the arguments follow it, and
+// the archive is our own.
+func checkProgram(t *rapid.T, w *world, q *archive.Process, pp PanePlan) {
+	want := map[string][]string{"vim": {"/usr/bin/vim", "-n"}, "htop": {"/usr/bin/htop"}}[q.Program]
+	if q.Program == "vim" {
+		want = append(want, q.Args...)
+	}
+	if !w.src.Own || want == nil || pp.Start.Mode == host.Program && !slices.Equal(pp.Start.Argv, want) {
+		t.Errorf("own: %t, %q runs %q", w.src.Own, q.Program, pp.Start.Argv)
+	}
 }
 
 // checkArgv checks that of the archive there is the id in its one slot, and nothing else.

@@ -39,8 +39,9 @@ type PaneReport struct {
 	Result       *string                `json:"result"` // Running, Exited, Waits, IsShell, or null
 	Dir          string                 `json:"cwd,omitzero"`
 	Title        string                 `json:"title,omitzero"`
-	Command      string                 `json:"command,omitzero"` // as archived: shown, never run
-	Would        Verdict                `json:"would,omitzero"`   // of ask and manual: what it would be once it is asked
+	Command      string                 `json:"command,omitzero"`  // as archived: shown, never run
+	Program      []string               `json:"program,omitempty"` // of program: what it runs
+	Would        Verdict                `json:"would,omitzero"`    // of ask and manual: what it would be once it is asked
 	Previous     []string               `json:"previous,omitempty"`
 	NotPreserved []string               `json:"not_preserved,omitempty"`
 	Unconfirmed  string                 `json:"unconfirmed,omitzero"` // since when its record is not proven, and why
@@ -59,7 +60,7 @@ func (p *PaneReport) result(s string) { p.Result = &s }
 func (p *PaneReport) from(pp *PanePlan) {
 	p.Window, p.Index, p.Verdict, p.Reason, p.Hint = pp.Window, pp.Index, pp.Verdict, pp.Reason, pp.Hint
 	p.Record, p.Dir, p.Title, p.Command = pp.Record, pp.Dir, pp.Title, pp.Command
-	p.Would = pp.Would
+	p.Would, p.Program = pp.Would, slices.Clone(pp.Program)
 	p.Unconfirmed = pp.Unconfirmed
 	p.Previous, p.NotPreserved = slices.Clone(pp.Previous), slices.Clone(pp.NotPreserved)
 }

@@ -145,7 +145,8 @@ type PanePlan struct {
 	NotPreserved []string
 	Unconfirmed  string // since when its record is not proven, and why; empty where it is
 	Start        host.Start
-	Would        Verdict // of AskPane and ManualPane: what it would be once it is asked
+	Program      []string // of ProgramPane: what it runs
+	Would        Verdict  // of AskPane and ManualPane: what it would be once it is asked
 
 	key          AgentKey
 	after        string               // what its template says of exit 0, also where it waits first

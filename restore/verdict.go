@@ -20,6 +20,8 @@ const (
 	// AskPane and ManualPane would start, and wait to be asked: by Enter, or by word.
 	AskPane    Verdict = "ask"
 	ManualPane Verdict = "manual"
+	// ProgramPane runs a program that the configuration lists, as it ran at the save.
+	ProgramPane Verdict = "program"
 )
 
 // Authority: the session is not created. The first six are plugin.Reason's words.
@@ -51,7 +53,7 @@ const (
 )
 
 var (
-	happens = []Verdict{Resume, FreshSameID, ShellPane, EndedPane, PendingPane, AskPane, ManualPane}
+	happens = []Verdict{Resume, FreshSameID, ShellPane, EndedPane, PendingPane, AskPane, ManualPane, ProgramPane}
 
 	authority = []Verdict{
 		IntegrationMissing, IntegrationDisabled, IntegrationAmbiguous, IntegrationInvalid, OwnerChanged,

@@ -495,7 +495,7 @@ func (v *restoreView) session(s restore.SessionReport) {
 		if p.Hint != "" {
 			t.Note("→ "+p.Hint, width)
 		}
-		if p.Command != "" && p.Record == nil {
+		if p.Command != "" && p.Record == nil && p.Verdict != restore.ProgramPane {
 			t.Note("ran, as saved and not run again: "+p.Command, width)
 		}
 		if len(p.NotPreserved) > 0 && p.Verdict.Starts() {
@@ -507,12 +507,13 @@ func (v *restoreView) session(s restore.SessionReport) {
 
 // asWanted: what came back and runs needs no reason; the plan, and --json, have it.
 func (v *restoreView) asWanted(p restore.PaneReport) bool {
-	return p.Verdict.Starts() && p.Result != nil && *p.Result == restore.Running || p.Verdict == restore.ShellPane
+	return p.Verdict.Starts() && p.Result != nil && *p.Result == restore.Running || p.Verdict == restore.ShellPane ||
+		p.Verdict == restore.ProgramPane && p.Result != nil && *p.Result == restore.Running
 }
 
 func (v *restoreView) summary() {
 	a := v.app
-	var created, filled, skipped, refused, failed, agents, shells, waiting, exited, asked int
+	var created, filled, skipped, refused, failed, agents, shells, waiting, exited, asked, programs int
 	for _, s := range v.report.Sessions {
 		switch {
 		case s.Error != "":
@@ -541,6 +542,8 @@ func (v *restoreView) summary() {
 				waiting++
 			case p.Verdict.Starts():
 				agents++
+			case p.Verdict == restore.ProgramPane:
+				programs++
 			default:
 				shells++
 			}
@@ -578,6 +581,9 @@ func (v *restoreView) summary() {
 	}
 	if waiting > 0 {
 		parts = append(parts, plural(waiting, "placeholder"))
+	}
+	if programs > 0 {
+		parts = append(parts, plural(programs, "program"))
 	}
 	if shells > 0 {
 		parts = append(parts, plural(shells, "shell"))

@@ -187,7 +187,7 @@ func (a *app) captureRequest(h *hosted) (capture.Request, error) {
 	claims, err := a.claims()
 	r := capture.Request{
 		Host: h.Host, Registry: reg, Claims: claims, Now: time.Now, Machine: machine(),
-		Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave,
+		Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave, Programs: c.Programs,
 	}
 	if h.info.Kind != "" {
 		r.Info = &h.info

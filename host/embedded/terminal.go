@@ -42,7 +42,7 @@ func (s *Server) ended(t *terminal, c *child, st exitStatus) *child {
 	case t.closes, good && t.after == "close":
 		s.remove(t)
 		return nil
-	case good && t.after == "shell":
+	case good && t.after == "shell", t.after == "shell-always":
 		b := boot{
 			start: &host.Start{Mode: host.Shell, Dir: firstDir([]string{t.dir, t.window.session.dir, s.home})},
 			nonce: t.nonce, meta: t.meta.clone(), after: true,

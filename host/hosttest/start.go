@@ -276,7 +276,7 @@ var programTests = []test{
 	}},
 	{name: "after exit", programs: true, run: func(r *rig) {
 		r.create(r.one("base"))
-		for _, after := range []string{"shell", "hold", "close"} {
+		for _, after := range []string{"shell", "hold", "close", "shell-always"} {
 			for _, status := range []int{0, 3} {
 				name := fmt.Sprintf("%s-%d", after, status)
 				file := filepath.Join(r.t.TempDir(), "go")
@@ -298,7 +298,7 @@ var programTests = []test{
 						return ""
 					case p == nil:
 						r.t.Fatalf("%s: the pane is gone", name)
-					case status == 0 && after == "shell":
+					case status == 0 && after == "shell", after == "shell-always":
 						if p.Origin != host.Ended || p.Dead || p.PID == run.PID {
 							return fmt.Sprintf("%s: not a shell after ours: %+v", name, p)
 						}

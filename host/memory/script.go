@@ -235,7 +235,7 @@ func (h *Host) Exit(t host.Terminal, e host.Exit) error {
 		return fmt.Errorf("exit in %s: it is dead already", t.ID)
 	case p.Origin != host.Ours, clean && p.start.AfterExit == "close":
 		h.remove(w, p)
-	case clean && p.start.AfterExit == "shell":
+	case clean && p.start.AfterExit == "shell", p.start.AfterExit == "shell-always":
 		h.pids++
 		p.Origin, p.Command, p.PID, p.Waiting = host.Ended, "sh", h.pids, false
 	default:

@@ -92,7 +92,12 @@ func (m *made) settle(l *list, target, self string) {
 		}
 	}
 	var after list
+	// An empty status is a signal's, or not known yet: neither is an exit with 0.
+	when := "#{==:#{pane_dead_status},0}"
 	switch m.spec.Start.AfterExit {
+	case "shell-always":
+		when = "1"
+		fallthrough
 	case "shell":
 		b := m.birth
 		b.after = true
@@ -105,9 +110,8 @@ func (m *made) settle(l *list, target, self string) {
 	default:
 		return
 	}
-	// An empty status is a signal's, or not known yet: neither is an exit with 0.
 	var hook list
-	hook.add("if-shell", "-F", "#{==:#{pane_dead_status},0}", after.String())
+	hook.add("if-shell", "-F", when, after.String())
 	l.add(at("set-hook", "-p", "pane-died", hook.String())...)
 }
 
