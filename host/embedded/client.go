@@ -53,8 +53,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	if len(socket) >= maxSocket {
 		return nil, &PathError{socket}
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socket)
+	conn, err := connect(ctx, socket)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, fmt.Errorf("%w at %s", host.ErrNoServer, socket)
@@ -87,6 +86,23 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		return nil, m.err
 	}
 	return c, nil
+}
+
+// connect waits where so many clients come at once that the server has not yet taken those before:
+// a unix socket refuses at once then, instead of letting us wait.
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unix", socket)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
 }
 
 // Close ends the connection. Views end, and what was asked for and is not yet done is given up.

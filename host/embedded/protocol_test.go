@@ -80,8 +80,18 @@ func TestProtocolDocument(t *testing.T) {
 	words := constants(t, "gate.go", "gate")
 	gate := section("A terminal and its record are one")
 	for _, w := range []struct{ constant, text string }{
-		{"HERE", "HERE (%d)"}, {"GO", "GO (%d)"}, {"FAIL", "FAIL (%d:"}, {"STANDS", "STANDS (%d)"}, {"PAYLOAD", "payload (%d:"}, {"FD", "descriptor %d"},
-		{"START", "%d start"}, {"NONCE", "%d nonce"}, {"AFTER", "%d the shell after"}, {"RECORD", "%d record"}, {"META", "%d values"}, {"REASON", "%d reason"},
+		{"HERE", "HERE (%d)"},
+		{"GO", "GO (%d)"},
+		{"FAIL", "FAIL (%d:"},
+		{"STANDS", "STANDS (%d)"},
+		{"PAYLOAD", "payload (%d:"},
+		{"FD", "descriptor %d"},
+		{"START", "%d start"},
+		{"NONCE", "%d nonce"},
+		{"AFTER", "%d the shell after"},
+		{"RECORD", "%d record"},
+		{"META", "%d values"},
+		{"REASON", "%d reason"},
 	} {
 		n, ok := words[w.constant]
 		if text := fmt.Sprintf(w.text, n); !ok || !strings.Contains(gate, text) {

@@ -1,11 +1,14 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -14,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -142,12 +147,35 @@ func TestRacingCreates(t *testing.T) {
 	}
 }
 
+// killedClient is a client in a process of its own that makes a session of three, and is killed
+// after the delay.
+func killedClient(ctx context.Context, socket, name string, after time.Duration) error {
+	order, err := json.Marshal(map[string]any{"Create": sessionOf(name, sleeper(name+"/0"), sleeper(name+"/1"), sleeper(name+"/2"))})
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, "order", socket)
+	cmd.Stdin = bytes.NewReader(order)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait() // killed, or through, or its server was killed
+	timer.Stop()
+	return nil
+}
+
 // TestKillAtRandom: programs, clients and servers are killed at any moment; what is there is
-// whole, and no program outlives its server for long.
+// whole, and no program outlives its server for long. EMBEDDED_LIVES of the server (10).
 func TestKillAtRandom(t *testing.T) {
 	s := newStage(t)
 	random := rand.New(rand.NewPCG(3, 3))
 	var pids sync.Map
+	var made atomic.Int64
 	for life := range times(t, "EMBEDDED_LIVES", 10) {
 		s.create(sessionOf("base", sleeper("base")))
 		server := s.dial().Instance.PID
@@ -176,23 +204,69 @@ func TestKillAtRandom(t *testing.T) {
 				}
 			})
 		}
-		looks := random.IntN(30)
+		ctx, cancel := context.WithCancel(context.Background())
+		for i := range 2 { // clients that are killed while they make a session
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					if err := killedClient(ctx, s.socket, fmt.Sprintf("client%d.%d.%d", life, i, n), time.Duration(n*11%60)*time.Millisecond); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Go(func() { // and those that look, and are gone without a word
+			for n := 0; ctx.Err() == nil; n++ {
+				conn, err := net.Dial("unix", s.socket)
+				if err != nil {
+					continue // the server is killed
+				}
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+				for i, f := range []fields{
+					{keyKind: kindHello, keyRequest: 1, helloVersion: Version},
+					{keyKind: kindAttach, keyRequest: 2, termID: "%0", termCols: 10 + n%90, termRows: 5},
+					{keyKind: kindInput, termID: "%0", termData: []byte("x")},
+					{keyKind: kindState, keyRequest: 3},
+				} {
+					if i <= n%5 {
+						_, _ = conn.Write(f.frame())
+					}
+				}
+				_, _ = readFrame(conn, MaxReply) // or more would come than a server lets in
+				conn.Close()
+			}
+		})
+		looks := 5 + random.IntN(30)
 		for range looks {
 			w, err := s.host.Snapshot(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range w.Sessions[0].Windows {
-				if len(p.Panes) != 1 || len(p.Panes[0].Meta[metadata.KeyAgentSession]) == 0 {
-					t.Fatalf("%+v", p)
+			for _, se := range w.Sessions {
+				panes := 1
+				if se.Name != "base" {
+					panes = 3
+					made.Add(1)
 				}
-				pids.Store(p.Panes[0].PID, true)
+				for _, win := range se.Windows {
+					if len(win.Panes) != panes || panes == 3 && len(se.Windows) != 1 {
+						t.Fatalf("session %s: %+v", se.Name, se.Windows)
+					}
+					for i, p := range win.Panes {
+						rec := string(p.Meta[metadata.KeyAgentSession])
+						if rec == "" || panes == 3 && rec != fmt.Sprintf("%s/%d", se.Name, i) {
+							t.Fatalf("terminal %s of session %s holds %q", p.Terminal.ID, se.Name, rec)
+						}
+						pids.Store(p.PID, true)
+					}
+				}
 			}
 		}
 		if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)
+		cancel()
 		all.Wait()
 		until(t, func() string {
 			left := ""
@@ -204,6 +278,9 @@ func TestKillAtRandom(t *testing.T) {
 			})
 			return left
 		})
+	}
+	if made.Load() == 0 {
+		t.Error("no client was killed late enough for its session to be seen")
 	}
 }
 
