@@ -278,29 +278,26 @@ func (s *screen) appendText(b []byte, ch rune) []byte {
 
 // lineLooks is lineText with the looks, as SGR sequences; a line begins and ends without any.
 func (s *screen) lineLooks(l *line) string {
-	plain, end := true, 0
-	for i := range l.cells {
-		switch c := &l.cells[i]; {
-		case c.style != style{}:
-			plain, end = false, i+1
-		case c.ch != 0 && c.ch != ' ':
-			end = i + 1
-		}
+	end := len(l.cells)
+	for end > 0 && (l.cells[end-1].ch == 0 || l.cells[end-1].ch == ' ') && l.cells[end-1].style == (style{}) {
+		end--
 	}
-	if plain {
-		return s.lineText(l)
+	if end == 0 {
+		return ""
 	}
-	b := make([]byte, 0, end+32)
+	b := make([]byte, 0, end+8)
 	pen := style{}
-	for _, c := range l.cells[:end] {
-		if c.ch == wideTail {
-			continue
-		}
-		if c.style != pen {
+	for i := range l.cells[:end] {
+		c := &l.cells[i]
+		if c.style != pen && c.ch != wideTail {
 			pen = c.style
 			b = s.appendStyle(b, pen)
 		}
-		b = s.appendText(b, c.ch)
+		if c.ch > 0 && c.ch < utf8.RuneSelf {
+			b = append(b, byte(c.ch))
+		} else {
+			b = s.appendText(b, c.ch)
+		}
 	}
 	if pen != (style{}) {
 		b = append(b, "\x1b[m"...)
