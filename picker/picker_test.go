@@ -197,6 +197,17 @@ func TestWillDo(t *testing.T) {
 	}
 }
 
+// A session without a pane has its line, and a filter that names it finds it.
+func TestSessionWithoutPanes(t *testing.T) {
+	d := &Data{Sessions: []Session{{Name: "bare", Action: "create"}, {Name: "other"}}}
+	if got := d.rows("", nil); len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	if got := d.rows("BAR", nil); len(got) != 1 || got[0].session != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 // A thousand generations are read by the screenful.
 func TestHistoryIsReadByTheScreenful(t *testing.T) {
 	read := 0

@@ -102,6 +102,9 @@ func TestLife(t *testing.T) {
 	if !s.Agents[0].Since.Equal(later) {
 		t.Error("a state that stays began anew")
 	}
+	if s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Done}}, later.Add(2*time.Hour)); !s.Agents[0].Since.Equal(later.Add(2 * time.Hour)) {
+		t.Error("a state that changed did not begin anew")
+	}
 	// Another process in the same terminal is another agent, and a reused number too.
 	s.Heard(Agent{Terminal: "%1", PID: 1, Start: 6, State: Done}, later)
 	if len(s.Agents) != 1 || s.Agents[0].Start != 6 {
