@@ -247,8 +247,9 @@ func (s *soaker) breakPane() {
 		s.tmux("break-pane", "-d", "-s", pane)
 		return
 	}
-	s.tmux("join-pane", "-d", "-s", pane, "-t", "=base:")
-	s.tmux("select-layout", "-t", "=base:", "tiled")
+	// Refused where it is that very pane, or where there is no room.
+	_, _ = tmuxOut(s, "join-pane", "-d", "-s", pane, "-t", "=base:")
+	_, _ = tmuxOut(s, "select-layout", "-t", "=base:", "tiled")
 }
 
 func (s *soaker) rename() {
