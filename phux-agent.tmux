@@ -4,7 +4,7 @@ dir=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 asked=$(tmux show-option -gqv @phux-agent-binary)
 for program in "$asked" "$dir/bin/phux-agent" "$(command -v phux-agent)" "$HOME/.local/bin/phux-agent" \
 	"${GOBIN:-${GOPATH:-$HOME/go}/bin}/phux-agent" /usr/local/bin/phux-agent /opt/homebrew/bin/phux-agent; do
-	[ -f "$program" ] && [ -x "$program" ] && exec "$program" tmux plug
+	[ -f "$program" ] && [ -x "$program" ] && exec "$program" tmux plug >/dev/null
 done
 say="phux-agent: its program is not installed: go install github.com/phux-agent/phux-agent/cmd/phux-agent@latest, or set -g @phux-agent-binary PATH"
 tmux list-clients 2>/dev/null | grep -q . && exec tmux display-message -d 8000 "$say"

@@ -178,13 +178,16 @@ func say(clients int, text string) (l list) {
 	return l
 }
 
-// Say shows a line on the client of that name; on one that is gone, to nobody.
+// Say shows a line on the client of that name, or, where that is gone or tmux takes no name (3.2a),
+// on the one that was used last.
 func (h *Host) Say(ctx context.Context, client, text string) error {
-	words := []string{"display-message", "-d", "5000"}
+	text = strings.ReplaceAll(text, "#", "##")
 	if client != "" {
-		words = append(words, "-c", client)
+		if _, err := h.tool.run(ctx, "", "display-message", "-d", "5000", "-c", client, text); err == nil {
+			return nil
+		}
 	}
-	_, err := h.tool.run(ctx, "", append(words, strings.ReplaceAll(text, "#", "##"))...)
+	_, err := h.tool.run(ctx, "", "display-message", "-d", "5000", text)
 	return err
 }
 
