@@ -131,7 +131,7 @@ func TestAttachLosesNothing(t *testing.T) {
 // Who does not read holds nobody up, and sees the screen as it is once it reads again.
 func TestAttachThatDoesNotRead(t *testing.T) {
 	s := newStage(t)
-	term := s.create(sessionOf("work", shell(`read x; seq 1 600000; echo over; read y`))).Windows[0][0].Terminal
+	term := s.create(sessionOf("work", shell(`read x; seq 1 260000; echo over; read y`))).Windows[0][0].Terminal
 	conn := rawDial(t, s.socket)
 	send(t, conn, fields{keyKind: kindHello, keyRequest: 1, helloVersion: Version})
 	send(t, conn, fields{keyKind: kindAttach, keyRequest: 2, termID: term.ID, termCols: 100, termRows: 40})
@@ -145,7 +145,7 @@ func TestAttachThatDoesNotRead(t *testing.T) {
 	if err := c.Input(context.Background(), term, []byte("\r")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() string { // 4 MB are written, and nobody reads
+	until(t, func() string { // 1.7 MB are written, and nobody reads
 		sc, err := c.Read(context.Background(), term, 0)
 		if err != nil || !strings.Contains(sc.Text, "over") {
 			return fmt.Sprintf("%q, %v", sc.Text, err)
@@ -161,7 +161,7 @@ func TestAttachThatDoesNotRead(t *testing.T) {
 			mine.Write(m.data(termData))
 		}
 	}
-	if total > 3<<20 {
+	if total > 3<<19 {
 		t.Errorf("%d bytes waited for it", total)
 	}
 	sc, err := c.Read(context.Background(), term, 0)
