@@ -112,11 +112,11 @@ func TestObservers(t *testing.T) {
 }
 
 // TestRacingCreates: of creates with one name exactly one wins, and the winner's records are there
-// alone. EMBEDDED_RACES creates (400), four at a time.
+// alone. EMBEDDED_RACES creates (1000), four at a time.
 func TestRacingCreates(t *testing.T) {
 	s := newStage(t)
 	s.create(sessionOf("base", sleeper("base")))
-	for round := range times(t, "EMBEDDED_RACES", 400) / 4 {
+	for round := range times(t, "EMBEDDED_RACES", 1000) / 4 {
 		var all sync.WaitGroup
 		errs := make([]error, 4)
 		for i := range errs {
