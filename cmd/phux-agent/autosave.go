@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/internal/dirs"
 )
 
@@ -129,8 +131,9 @@ func words(d time.Duration) string {
 	return plural(int(d/time.Second), "second")
 }
 
+// serverName is Info.Server, without asking the server.
 func (a *app) serverName(h *hosted) string {
-	if l, ok := h.Host.(host.Looker); ok {
+	if l, ok := h.Host.(interface{ ServerName() string }); ok {
 		return l.ServerName()
 	}
 	return h.info.Server
@@ -200,6 +203,9 @@ func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) erro
 	switch st.Setting {
 	case host.SettingOn:
 		doc.State = "on"
+		if st.Wanted == 0 { // the server calls by itself
+			break
+		}
 		self, _ := a.ownPath()
 		switch info, err := os.Stat(st.Program); {
 		case err != nil || info.IsDir():
@@ -216,6 +222,11 @@ func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) erro
 		doc.Reason = "it was turned off, for as long as this server runs"
 	default:
 		doc.Reason = "nobody turned it on"
+		if _, ours := h.Host.(*embedded.Host); ours {
+			if doc.State, doc.Reason = "on", ""; !a.wantsAutosave(c) {
+				doc.State, doc.Reason = "off", "the configuration says so"
+			}
+		}
 	}
 	if a.json {
 		return writeDocument(a.stdout, doc)
@@ -351,6 +362,26 @@ func (a *app) wantsAutosave(c *config.Config) bool {
 	return c.Autosave.Enabled
 }
 
+// serverSaves is how the embedded host's server saves by itself: by this program, started anew, for
+// the server is older than the next upgrade.
+func (a *app) serverSaves(name string) embedded.Saves {
+	c, err := a.config()
+	self, perr := a.ownPath()
+	if err != nil || perr != nil {
+		return embedded.Saves{}
+	}
+	return embedded.Saves{
+		On: a.wantsAutosave(c), Debounce: c.Autosave.Debounce(), Heartbeat: c.Autosave.Heartbeat(),
+		Call: func(why string) {
+			cmd := exec.Command(self, "--host", embedded.Kind, "-L", name, "autosave", "run", "server", why)
+			cmd.Env = a.environ
+			if cmd.Start() == nil {
+				go func() { _ = cmd.Wait() }() // how it ended, it writes down itself
+			}
+		},
+	}
+}
+
 // keepSaved turns autosave on for a server that something was made on, where the configuration
 // wants that and nobody has said anything about it there. What goes wrong is only said.
 func (a *app) keepSaved(ctx context.Context, h *hosted) {
@@ -358,6 +389,9 @@ func (a *app) keepSaved(ctx context.Context, h *hosted) {
 	c, err := a.config()
 	if !ok || err != nil || !a.wantsAutosave(c) {
 		return
+	}
+	if _, ours := s.(*embedded.Host); ours {
+		return // its server reads the configuration itself
 	}
 	st, err := s.AutosaveState(ctx)
 	if err != nil || st.Setting != host.SettingNo {

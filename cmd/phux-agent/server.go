@@ -185,6 +185,7 @@ func (a *app) serve(ctx context.Context, idle time.Duration, older bool) error {
 	debug.SetGCPercent(100) // it lives long, unlike a verb
 	s, err := embedded.NewServer(embedded.ServerOptions{
 		Name: name, Socket: socket, Self: self, Environ: a.environ, Version: programVersion(), Idle: idle, Older: older,
+		Saves: a.serverSaves(name),
 		Log:   slog.New(slog.NewTextHandler(a.stderr, nil)),
 		Ready: func() { embedded.Announce(a.environ, nil) },
 	})

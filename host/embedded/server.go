@@ -37,6 +37,7 @@ type ServerOptions struct {
 	Idle    time.Duration // how long a server without a session stays; 0 is DefaultIdle
 	Log     *slog.Logger  // nil: none
 	Ready   func()        // called once clients can come
+	Saves   Saves
 	// Older makes a server as it was before ADR-0068: it ignores a spawn's record, and anybody
 	// may write the names of results. For tests.
 	Older bool
@@ -70,6 +71,7 @@ type Server struct {
 	peers     map[*peer]bool
 	idle      *time.Timer
 	closing   bool
+	saveDue   bool
 }
 
 var errClosing = fmt.Errorf("%w: the server is about to end", host.ErrNoServer)
@@ -167,6 +169,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	})
 	all.Go(func() { s.accept(sock.listener) })
+	all.Go(s.beat)
 	s.mu.Lock()
 	s.rest()
 	s.mu.Unlock()
@@ -291,6 +294,9 @@ func (s *Server) hello() fields {
 // changed tells every client that asked for it. The lock is held.
 func (s *Server) changed(f fields) {
 	s.rest()
+	if f[eventWhat] != "focus" {
+		s.due()
+	}
 	f[keyKind] = kindEvent
 	var frame []byte
 	for p := range s.peers {
