@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -183,6 +184,9 @@ func (a *app) serve(ctx context.Context, idle time.Duration, older bool) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	debug.SetGCPercent(100) // it lives long, unlike a verb
+	// Where a few terminals write without end, each keeps a processor of Go's busy, and a key for
+	// another would wait for its turn; with more of them than processors the system gives it one.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	s, err := embedded.NewServer(embedded.ServerOptions{
 		Name: name, Socket: socket, Self: self, Environ: a.environ, Version: programVersion(), Idle: idle, Older: older,
 		Saves: a.serverSaves(name),
