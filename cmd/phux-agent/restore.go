@@ -53,6 +53,10 @@ manual one that does so by word only. What --only and --pane name is resumed:
 naming is asking. With --pane the session comes whole, and its other agents wait
 to be asked.
 
+A session of a saved name that is one idle shell, as terminal emulators make them
+at login, is renamed aside, and its clients are shown the restored one. Panes that
+ran a program of [programs] run it again.
+
 An archive that this machine did not write is imported: --import is the consent,
 and it runs with default profiles only. So is a generation that was edited since.`,
 		Example: `  phux-agent restore --plan

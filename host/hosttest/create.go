@@ -111,6 +111,7 @@ func (r *rig) observe(see func(*host.Workspace) string) (stop func()) {
 }
 
 var createTests = []test{
+	setAsideTest,
 	{name: "whole", run: func(r *rig) {
 		c := r.whole("work", 3, 3)
 		out := r.create(c)
