@@ -48,7 +48,8 @@ type Agent struct {
 	Start       uint64    `json:"start,omitzero"` // of the process, in clock ticks since boot
 	State       string    `json:"state"`
 	Attention   string    `json:"attention"`
-	Since       time.Time `json:"since,omitzero"` // when the state was first seen
+	Since       time.Time `json:"since,omitzero"`    // when the state was first seen
+	HeardAt     time.Time `json:"heard_at,omitzero"` // when its hook told it
 }
 
 // Summary is the file.
@@ -167,13 +168,24 @@ func (s *Summary) Begin(server string, pid int, life string) {
 	s.Server, s.ServerPID, s.ServerLife = server, pid, life
 }
 
-// Looked replaces the agents by those that a look at the whole server found.
-func (s *Summary) Looked(agents []Agent, now time.Time) {
+// Looked replaces the agents by those that a look at the whole server found, which began at that
+// time: what an agent's hook told since is newer, and stays.
+func (s *Summary) Looked(agents []Agent, began, now time.Time) {
 	for i := range agents {
 		a := &agents[i]
 		a.State, a.Since = word(a.State), now
-		if old := s.Of(a.PID, a.Start); old != nil && old.State == a.State {
-			a.Since = old.Since
+		old := s.Of(a.PID, a.Start)
+		switch {
+		case old == nil:
+		case old.HeardAt.After(began):
+			a.ID, a.State, a.Attention, a.Since, a.HeardAt = old.ID, old.State, old.Attention, old.Since, old.HeardAt
+		case old.State == a.State:
+			a.Since, a.HeardAt = old.Since, old.HeardAt
+		}
+	}
+	for _, old := range s.Agents {
+		if old.HeardAt.After(began) && !slices.ContainsFunc(agents, func(a Agent) bool { return a.Terminal == old.Terminal }) {
+			agents = append(agents, old) // it is newer than the look
 		}
 	}
 	s.Agents, s.At = agents, now
@@ -181,7 +193,7 @@ func (s *Summary) Looked(agents []Agent, now time.Time) {
 
 // Heard puts in what one agent's hook told.
 func (s *Summary) Heard(a Agent, now time.Time) {
-	a.State, a.Since = word(a.State), now
+	a.State, a.Since, a.HeardAt = word(a.State), now, now
 	if old := s.Of(a.PID, a.Start); old != nil {
 		if old.State == a.State {
 			a.Since = old.Since

@@ -92,18 +92,28 @@ func TestFormat(t *testing.T) {
 func TestLife(t *testing.T) {
 	var s Summary
 	s.Begin("srv", 10, "life-1")
-	s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: "strange"}}, noon)
+	s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: "strange"}}, noon, noon)
 	if s.Agents[0].State != Unknown || !s.Agents[0].Since.Equal(noon) {
 		t.Errorf("%v", s.Agents)
 	}
 	later := noon.Add(time.Minute)
 	s.Heard(Agent{Terminal: "%1", PID: 1, Start: 5, State: Working}, later)
-	s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Working}}, later.Add(time.Hour))
+	s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Working}}, later, later.Add(time.Hour))
 	if !s.Agents[0].Since.Equal(later) {
 		t.Error("a state that stays began anew")
 	}
-	if s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Done}}, later.Add(2*time.Hour)); !s.Agents[0].Since.Equal(later.Add(2 * time.Hour)) {
+	if s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Done}}, later, later.Add(2*time.Hour)); !s.Agents[0].Since.Equal(later.Add(2 * time.Hour)) {
 		t.Error("a state that changed did not begin anew")
+	}
+	// A look that began before a hook spoke does not know better.
+	s.Heard(Agent{Terminal: "%1", PID: 1, Start: 5, State: Blocked, ID: "x"}, later)
+	s.Heard(Agent{Terminal: "%2", PID: 2, Start: 5, State: Idle}, later)
+	s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Unknown}}, noon, later)
+	if len(s.Agents) != 2 || s.Agents[0].State != Blocked || s.Agents[0].ID != "x" || s.Agents[1].State != Idle {
+		t.Errorf("%v", s.Agents)
+	}
+	if s.Looked([]Agent{{Terminal: "%1", PID: 1, Start: 5, State: Done}}, later.Add(time.Second), later); len(s.Agents) != 1 || s.Agents[0].State != Done {
+		t.Errorf("%v", s.Agents)
 	}
 	// Another process in the same terminal is another agent, and a reused number too.
 	s.Heard(Agent{Terminal: "%1", PID: 1, Start: 6, State: Done}, later)
@@ -136,7 +146,7 @@ func TestFile(t *testing.T) {
 	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("absent: %v", err)
 	}
-	want, err := Update(path, func(s *Summary) { s.Begin("srv", 1, "l"); s.Looked([]Agent{{Terminal: "%1", PID: 3}}, noon) })
+	want, err := Update(path, func(s *Summary) { s.Begin("srv", 1, "l"); s.Looked([]Agent{{Terminal: "%1", PID: 3}}, noon, noon) })
 	if err != nil {
 		t.Fatal(err)
 	}

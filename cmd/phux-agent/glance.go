@@ -72,11 +72,11 @@ func agentOf(p capture.Pane) status.Agent {
 	return a
 }
 
-// glanced notes what a look found, and, where saved is not nil, the generation that was made of it.
-func (a *app) glanced(ctx context.Context, h *hosted, panes []capture.Pane, saved *saveDone) {
+// glanced notes what a look found that began at that time, and, where saved is not nil, the generation that was made of it.
+func (a *app) glanced(ctx context.Context, h *hosted, panes []capture.Pane, saved *saveDone, began time.Time) {
 	now := time.Now().UTC().Truncate(time.Second)
 	a.glance(ctx, h, lifeOf(panes), func(s *status.Summary) {
-		s.Looked(running(panes), now)
+		s.Looked(running(panes), began, now)
 		if saved != nil {
 			s.Saved(saved.saved.Generation, saved.saved.SavedAt, saved.saved.State == goodState, now)
 			return

@@ -59,7 +59,8 @@ func (a *app) heard(ctx context.Context, h *hosted, heard capture.Heard) {
 		return
 	}
 	h.info.Server = server
-	now := time.Now().UTC().Truncate(time.Second)
+	a.tellPerson(heard) // first, for the rest may take the time that is left
+	now := time.Now().UTC()
 	a.glance(ctx, h, heard.Terminal.Instance, func(s *status.Summary) {
 		if heard.Changed != "" {
 			s.Changed(now)
@@ -72,6 +73,10 @@ func (a *app) heard(ctx context.Context, h *hosted, heard capture.Heard) {
 			}, now)
 		}
 	})
+}
+
+// tellPerson calls the user's command where the agent has come to want a person.
+func (a *app) tellPerson(heard capture.Heard) {
 	state := heard.Live.EffectiveState()
 	if !heard.Told || state == heard.Was.EffectiveState() || !slices.Contains([]string{status.Blocked, status.Done}, state) {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,6 @@ person, done.
 document a line.`,
 		Example: `  phux-agent ps
   phux-agent ps --all
-  phux-agent ps --watch
   phux-agent ps --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -91,11 +91,12 @@ func (a *app) lookAt(ctx context.Context) ([]capture.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	_, panes, err := capture.Look(ctx, req)
 	if err != nil {
 		return nil, noServer("list panes", err)
 	}
-	a.glanced(ctx, h, panes, nil)
+	a.glanced(ctx, h, panes, nil, began)
 	return panes, nil
 }
 

@@ -226,6 +226,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	ar, panes, err := capture.Capture(ctx, s.req)
 	if err != nil {
 		return nil, noServer("save", err)
@@ -237,7 +238,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 		if err == nil {
 			d.archive = d.saved.Archive // with what it carries on
 			s.prune()
-			s.app.glanced(ctx, s.host, panes, d)
+			s.app.glanced(ctx, s.host, panes, d, began)
 		}
 	case "-":
 		if d.bytes, err = ar.Encode(); err == nil {
