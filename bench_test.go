@@ -320,6 +320,11 @@ func BenchmarkStart(b *testing.B) {
 		s := newBench(b)
 		compare(b, func() func() { return func() { s.quick("true") } }, func() func() { return func() { s.quick("phux-agent", "version") } })
 	})
+	// hook outside of any pane: what every call pays before it asks a server. The aim is 4 ms.
+	b.Run("hook", func(b *testing.B) {
+		s := newBench(b)
+		compare(b, func() func() { return func() { s.quick("true") } }, func() func() { return func() { s.quick("phux-agent", "hook", "codex", "Stop") } })
+	})
 	// pane-exec refuses bad arguments at the end of the same start-up that a pane pays.
 	b.Run("pane-exec", func(b *testing.B) {
 		s := newBench(b)
