@@ -121,22 +121,33 @@ func (s *screen) take(b []byte) {
 }
 
 // finish completes a character that a write left unfinished, and says how many bytes that took.
+// What is none is as many bad bytes, as it is within one write.
 func (s *screen) finish(b []byte) int {
 	p := &s.parser
+	bad := func() {
+		n := p.pending
+		p.pending = 0
+		for range n {
+			s.put(utf8.RuneError)
+		}
+	}
 	for n := 0; n < len(b); n++ {
 		if utf8.RuneStart(b[n]) { // the beginning of another
-			p.pending = 0
-			s.put(utf8.RuneError)
+			bad()
 			return n
 		}
 		p.partial[p.pending] = b[n]
 		p.pending++
-		if utf8.FullRune(p.partial[:p.pending]) {
-			r, _ := utf8.DecodeRune(p.partial[:p.pending])
+		if !utf8.FullRune(p.partial[:p.pending]) {
+			continue
+		}
+		if r, size := utf8.DecodeRune(p.partial[:p.pending]); size > 1 {
 			p.pending = 0
 			s.put(r)
-			return n + 1
+		} else {
+			bad()
 		}
+		return n + 1
 	}
 	return len(b)
 }

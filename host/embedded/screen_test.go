@@ -144,6 +144,8 @@ func FuzzScreen(f *testing.F) {
 	for _, s := range []string{"", "abc", "\x1b[31mred", "\x1b[?1049h\x1b[2;4r\x1b[?6hx", "漢字\x1b[2Gx\x1b[1@", "\x1b[38;5;300m\x1b[48:2::1:2:3m", "e\u0301\u0301", "\x1b(0qqq\x0e", "\x1b[999999999999b", "\x1b[5;2r\x1b[L\x1b[99M", "\x1b]2;t\x1b\\", "\x1b[?1000;1006h", "\x1b[;;;;;;m", "\x1b#8\x1b[3J", "0123456789", "\x1b[>1u\x1b[>31u\x1b[?1049h\x1b[=5u", "\x1b[4:3;58;5;9mx\x1b]8;;http://x\x1b\\y", "\x1b[3g\x1b[5G\x1bH", "\x1b[3;4H\x1b[1m\x1b7\x1b[m", "\x1b[>4;2m\x1b[?12h"} {
 		f.Add([]byte(s), uint8(10), uint8(5), uint16(1))
 	}
+	f.Add([]byte("\xe6\xa200"), uint8(10), uint8(0), uint16(1)) // bad bytes, cut between
+	f.Add([]byte("\xf0\x80x"), uint8(10), uint8(0), uint16(1))
 	f.Fuzz(func(t *testing.T, b []byte, cols, rows uint8, cut uint16) {
 		if len(b) > 4096 || cols > 100 || rows > 50 {
 			return
