@@ -133,8 +133,21 @@ func (s *soaker) compare(after string) {
 			got = append(got, rest)
 		}
 		slices.Sort(got)
-		return slices.Equal(got, want), strings.Join(got, "\n")
+		return slices.Equal(got, want), strings.Join(got, "\n") + "\n" + s.evidence()
 	})
+}
+
+// evidence is what a person would look at who has to find out what went wrong.
+func (s *soaker) evidence() string {
+	events, err := readLog(s.Getenv(fakeagent.LogEnv))
+	check(s, err)
+	var b strings.Builder
+	for _, e := range events[max(0, len(events)-12):] {
+		fmt.Fprintf(&b, "  %s %s %s pid %d pane %s %q\n", e.Event, e.Agent, e.ID, e.PID, e.Pane, e.Argv)
+	}
+	panes, _ := tmuxOut(s, "list-panes", "-a", "-F", "  #{pane_id} #{session_name}:#{window_index}.#{pane_index} pid #{pane_pid} dead=#{pane_dead} #{pane_current_command}")
+	ps, _ := s.run(s.work, "ps")
+	return b.String() + panes + ps
 }
 
 func (s *soaker) any(m map[string]soaked) string {

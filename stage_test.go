@@ -71,7 +71,7 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		endEmbedded(filepath.Join(short, "run"))
 		events, _ := readLog(log)
 		for _, e := range events {
-			if fakePID(e.PID, e.Agent) {
+			if fakePID(log, e.PID, e.Agent) {
 				_ = syscall.Kill(e.PID, syscall.SIGKILL) // Best effort: a fake that survives hangup.
 			}
 		}
@@ -79,9 +79,13 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 	}, nil
 }
 
-// fakePID reports whether the pid is still one of our fakes, and not a stranger that got its
-// number.
-func fakePID(pid int, name string) bool {
+// fakePID reports whether the pid is still a fake that writes to that log, and not a stranger that
+// got its number: other tests run fakes of the same name.
+func fakePID(log string, pid int, name string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), fakeagent.LogEnv+"="+log) {
+		return false
+	}
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || len(b) == 0 {
 		return false
@@ -159,7 +163,7 @@ func runningAgents(sc scene, flags []string) []string {
 	}
 	var lines []string
 	for pid, e := range last {
-		if e.Event == "exit" || e.Event == "refuse" || !fakePID(pid, e.Agent) {
+		if e.Event == "exit" || e.Event == "refuse" || !fakePID(sc.Getenv(fakeagent.LogEnv), pid, e.Agent) {
 			continue
 		}
 		at := "(no pane)"
@@ -245,12 +249,13 @@ func type1(sc scene, flags []string, target, text string) {
 // directory as a boot does.
 func powerCut(sc scene, flags []string) {
 	killServer(sc, flags)
-	events, err := readLog(sc.Getenv(fakeagent.LogEnv))
+	log := sc.Getenv(fakeagent.LogEnv)
+	events, err := readLog(log)
 	check(sc, err)
 	for _, e := range events {
-		if fakePID(e.PID, e.Agent) {
+		if fakePID(log, e.PID, e.Agent) {
 			_ = syscall.Kill(e.PID, syscall.SIGKILL)
-			await(sc, "the end of an agent", func() (bool, string) { return !fakePID(e.PID, e.Agent), "" })
+			await(sc, "the end of an agent", func() (bool, string) { return !fakePID(log, e.PID, e.Agent), "" })
 		}
 	}
 	run := sc.Getenv("XDG_RUNTIME_DIR")
