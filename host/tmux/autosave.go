@@ -38,7 +38,6 @@ const (
 	autoSince = "@phux-auto-since" // when the last call was armed
 	autoBeat  = "@phux-auto-beat"  // when the last heartbeat was armed
 	autoNow   = "@phux-auto-now"   // strftime's %s
-	autoEvent = "@phux-auto-event" // the list of a hook, for hooks of a pane's own
 	autoOff   = "off"
 )
 
@@ -92,7 +91,6 @@ func settings(token string, a host.Autosave) []string {
 	all, renamed := event(token, a)
 	l.add("set-option", "-s", autoNow, "%s")
 	l.add("set-option", "-s", autoRun, strings.Join(words, " "))
-	l.add("set-option", "-s", autoEvent, all)
 	for _, h := range watched {
 		text := all
 		if h == "window-renamed" {
@@ -148,11 +146,9 @@ func (h *Host) setAutosave(ctx context.Context, a host.Autosave) error {
 		return &host.TakenError{What: taken}
 	}
 	token := newNonce()
-	out, err := h.tool.script(ctx, settings(token, a))
-	if err != nil {
+	if _, err := h.tool.script(ctx, settings(token, a)); err != nil {
 		return err
 	}
-	_ = out
 	s, _, err := h.autosave(ctx)
 	if err == nil && (s.Token != token || s.Present != s.Wanted) {
 		err = fmt.Errorf("%w: %d of %d hooks are there", errListing, s.Present, s.Wanted)
@@ -182,7 +178,7 @@ func (h *Host) StopAutosave(ctx context.Context) error {
 }
 
 func forgetOptions() (l list) {
-	for _, o := range []string{autoRun, autoSince, autoBeat, autoNow, autoEvent, autoToken} {
+	for _, o := range []string{autoRun, autoSince, autoBeat, autoNow, autoToken} {
 		l.add("set-option", "-su", o)
 	}
 	return l

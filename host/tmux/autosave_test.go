@@ -173,3 +173,31 @@ func TestAutosaveRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A window that names itself after what runs in it is no change; one that a person names is.
+func TestAutosaveNames(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	p := s.shellPane()
+	a := host.Autosave{Command: []string{"/bin/true"}, Debounce: time.Second, Heartbeat: time.Hour}
+	if err := s.host.SetAutosave(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	armed := func() bool {
+		st, err := s.host.AutosaveState(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !st.Armed.IsZero()
+	}
+	s.tmux("set-option", "-w", "-t", p.Terminal.ID, "automatic-rename", "on")
+	s.tmux("send-keys", "-t", p.Terminal.ID, "exec sleep 1000", "Enter")
+	s.until(func() string {
+		return lacking(s.tmux("display-message", "-p", "-t", p.Terminal.ID, "#{window_name}") != "sleep", "the window's own name")
+	})
+	if armed() {
+		t.Error("a window that names itself is saved")
+	}
+	s.tmux("rename-window", "-t", p.Terminal.ID, "mine")
+	s.until(func() string { return lacking(!armed(), "a call for a name that a person gave") })
+}
