@@ -348,7 +348,8 @@ func (a *app) hookState(t *integrations.Template) string {
 	return state
 }
 
-var versionPattern = regexp.MustCompile(`[0-9]+(\.[0-9]+)+[0-9A-Za-z.+-]*`)
+// versionPattern is made when it is asked for: every pane pays for what stands at the start.
+var versionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+(\.[0-9]+)+[0-9A-Za-z.+-]*`) })
 
 // versionOf asks a program for its version; empty where it does not tell in time.
 func (a *app) versionOf(ctx context.Context, program string, args []string) string {
@@ -360,5 +361,5 @@ func (a *app) versionOf(ctx context.Context, program string, args []string) stri
 	if err != nil {
 		return ""
 	}
-	return versionPattern.FindString(string(out[:min(len(out), 4096)]))
+	return versionPattern().FindString(string(out[:min(len(out), 4096)]))
 }

@@ -98,7 +98,7 @@ brings every pane back to its own conversation.`,
 	add("main", a.launchVerb(), a.saveVerb(), a.restoreVerb(), a.pickVerb(), a.psVerb(), a.statusVerb())
 	add("embedded", a.attachVerb(), a.newVerb(), a.sendVerb(), a.readVerb(), a.killVerb(), a.serverVerb())
 	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.doctorVerb(), a.autosaveVerb(), a.bootVerb(), a.tmuxVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
-		a.versionVerb(), a.completionVerb(), a.manVerb())
+		a.uninstallVerb(), a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
 	a.offer(root)
 	return root

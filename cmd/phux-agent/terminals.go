@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -321,13 +322,13 @@ func (a *app) sayScreen(at string, screen embedded.Screen, looks bool) error {
 	return nil
 }
 
-var sgr = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
+var sgr = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;:]*m`) })
 
 // safeLooks escapes all of a line but its looks.
 func safeLooks(line string) string {
 	var b strings.Builder
 	for {
-		at := sgr.FindStringIndex(line)
+		at := sgr().FindStringIndex(line)
 		if at == nil {
 			b.WriteString(ui.Escape(line))
 			return b.String()

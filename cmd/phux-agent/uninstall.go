@@ -30,7 +30,7 @@ programs and people wrote is left as it is, byte for byte.
 What stays is named: the archives, a configuration that you wrote, plugins that you
 added, and the program itself. Agents that run are not touched, and keep their panes;
 the program must stay until they have ended, for their panes call it.`,
-		Example:     "  phux-agent uninstall\n  rm -r ~/.local/state/phux-agent   # the archives, too",
+		Example:     "  phux-agent uninstall\n  phux-agent uninstall --json",
 		Args:        cobra.NoArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return a.uninstall(cmd.Context()) },
 		Annotations: exits("0 done", "2 usage", "3 something could not be taken out; it is named"),
