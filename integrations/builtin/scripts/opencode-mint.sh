@@ -44,5 +44,6 @@ trap 'exit 1' HUP INT TERM
 printf '{"info":{"id":"%s","slug":"%s","projectID":"global","directory":"%s","title":"%s","version":"%s","time":{"created":%s,"updated":%s}},"messages":[]}\n' \
 	"$id" "$id" "$json_dir" "$title" "$version" "$now" "$now" >"$tmp/session.json"
 
-opencode import "$tmp/session.json" </dev/null >&2 || fail 'opencode import refused the session'
+# Without plugins: with one in its directory, opencode first fetches packages for it (seen: two minutes).
+opencode import "$tmp/session.json" --pure </dev/null >&2 || fail 'opencode import refused the session'
 printf '%s\n' "$id"
