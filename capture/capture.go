@@ -42,6 +42,9 @@ type Request struct {
 	Adopt bool
 	// Programs may run again after a restore: of a pane that runs one, the arguments are saved.
 	Programs map[string]config.Program
+	// Auto: nobody asked for this save. What ended within the last minute may have been ended by
+	// a shutdown, and is archived as failed: a restore brings it back. A later save knows better.
+	Auto bool
 
 	proofs proofs // for tests: nil means this machine's processes
 }

@@ -80,6 +80,7 @@ var when = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // rig is a workspace in memory, whose processes are real ones that sleep, and whose proofs are
 // what a test says.
 type rig struct {
+	births  map[int]time.Time // of processes; absent is not known
 	t       testing.TB
 	host    *memory.Host
 	req     Request
@@ -97,6 +98,7 @@ type rig struct {
 
 func (r *rig) process(pid int) (owner.Process, bool) { return newMachine().process(pid) }
 func (r *rig) alive(p owner.Process) bool            { return newMachine().alive(p) }
+func (r *rig) began(p owner.Process) time.Time       { return r.births[p.PID] }
 
 func (r *rig) observe(t *integrations.Template, root owner.Process) owner.Answer {
 	r.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/proc"
@@ -20,6 +21,8 @@ type proofs interface {
 	// process names the process that has the pid now.
 	process(pid int) (owner.Process, bool)
 	alive(owner.Process) bool
+	// began is when a process started; zero where that is not known.
+	began(owner.Process) time.Time
 	observe(*integrations.Template, owner.Process) owner.Answer
 	// environ is the environment of a process, or an error where it cannot be read.
 	environ(owner.Process) (integrations.Env, error)
@@ -77,6 +80,8 @@ func (m *machine) alive(p owner.Process) bool {
 	now, ok := m.process(p.PID)
 	return ok && now == p
 }
+
+func (m *machine) began(p owner.Process) time.Time { return proc.Time(p.Start) }
 
 func (m *machine) observe(t *integrations.Template, root owner.Process) owner.Answer {
 	if !provable(t) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -97,7 +98,11 @@ func (l *view) window(w window) archive.Window {
 		out.Layout = layout(w.host.Layout.Tree())
 	}
 	for _, p := range w.panes {
-		out.Panes = append(out.Panes, p.archived())
+		pane := p.archived()
+		if pane.Agent != nil && l.justEnded(p) {
+			pane.Agent.State = archive.StateExited
+		}
+		out.Panes = append(out.Panes, pane)
 	}
 	return out
 }
@@ -111,6 +116,24 @@ func layout(t host.Tree) *archive.Layout {
 		dir = "vertical"
 	}
 	return &archive.Layout{Kind: "split", Dir: dir, Ratio: t.Ratio, Left: layout(*t.Left), Right: layout(*t.Right)}
+}
+
+// shutdownTime is how long a shutdown may take: agents that are told to end at one exit with 0,
+// one after the other, and a save in between must not take that for a person's wish.
+const shutdownTime = time.Minute
+
+// justEnded reports an agent of which nobody can say yet that a person ended it. The shell that
+// stands in its pane began when it ended; of one that had ended before a restore, the facts say so.
+func (l *view) justEnded(p *pane) bool {
+	if !l.Auto || p.host.Origin != host.Ended || p.Facts.Ended || p.Record == nil {
+		return false
+	}
+	shell, ok := l.proofs.process(p.host.PID)
+	if !ok {
+		return true // its terminal is about to go, too
+	}
+	began := l.proofs.began(shell)
+	return !began.IsZero() && l.now.Sub(began) < shutdownTime
 }
 
 func (p *pane) archived() archive.Pane {

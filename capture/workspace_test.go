@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,6 +259,43 @@ func TestAWorkspaceThatChangesIsSaidSo(t *testing.T) {
 	r.host.Fail(memory.StepInfo, host.ErrChanged)
 	if _, _, err := Capture(context.Background(), r.req); !errors.Is(err, host.ErrChanged) {
 		t.Error(err)
+	}
+}
+
+// A shutdown tells agents to end, and some do so with 0: a save that nobody asked for does not take
+// that for a person's wish before a minute has passed.
+func TestWhatEndedJustNowIsNotAWish(t *testing.T) {
+	r := newRig(t)
+	ps := r.session("work", agent(idA), spec{integration: "demo", id: idB, mode: host.Shell, facts: func(f *metadata.LaunchFacts) { f.Ended = true }})
+	must(t, r.host.Exit(ps[0], host.Exit{}))
+	shell := r.sleeper()
+	must(t, r.host.SetPID(ps[0], shell))
+	r.births = map[int]time.Time{shell: when.Add(-shutdownTime + time.Second), r.live(ps[1]).PID: when}
+	states := func() (out []string) {
+		t.Helper()
+		for _, p := range r.capture().Sessions[0].Windows[0].Panes {
+			if p.AgentSession == nil {
+				t.Errorf("a record is gone: %+v", p)
+				continue
+			}
+			out = append(out, p.Agent.State)
+		}
+		return out
+	}
+	if got := states(); !slices.Equal(got, []string{Ended, Ended}) {
+		t.Errorf("a person's save: %q", got)
+	}
+	r.req.Auto = true
+	if got := states(); !slices.Equal(got, []string{Exited, Ended}) {
+		t.Errorf("within the minute: %q", got)
+	}
+	r.births[shell] = when.Add(-shutdownTime)
+	if got := states(); !slices.Equal(got, []string{Ended, Ended}) {
+		t.Errorf("after it: %q", got)
+	}
+	delete(r.births, shell)
+	if got := states(); !slices.Equal(got, []string{Ended, Ended}) {
+		t.Errorf("where nobody knows when: %q", got)
 	}
 }
 

@@ -227,7 +227,9 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 		return nil, err
 	}
 	began := time.Now()
-	ar, panes, err := capture.Capture(ctx, s.req)
+	req := s.req
+	req.Auto = o.auto
+	ar, panes, err := capture.Capture(ctx, req)
 	if err != nil {
 		return nil, noServer("save", err)
 	}
