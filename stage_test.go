@@ -71,7 +71,7 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 		endEmbedded(filepath.Join(short, "run"))
 		events, _ := readLog(log)
 		for _, e := range events {
-			if fakePID(log, e.PID, e.Agent) {
+			if lives(e) {
 				_ = syscall.Kill(e.PID, syscall.SIGKILL) // Best effort: a fake that survives hangup.
 			}
 		}
@@ -79,23 +79,9 @@ func scenery(work string, setenv func(k, v string)) (after func(), err error) {
 	}, nil
 }
 
-// fakePID reports whether the pid is still a fake that writes to that log, and not a stranger that
-// got its number: other tests run fakes of the same name.
-func fakePID(log string, pid int, name string) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), fakeagent.LogEnv+"="+log) {
-		return false
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || len(b) == 0 {
-		return false
-	}
-	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	self, _ := os.Executable()
-	self, _ = filepath.EvalSymlinks(self)
-	first, _, _ := strings.Cut(string(b), "\x00")
-	return filepath.Base(first) == name && (exe == self || strings.Contains(exe, "testscript-main"))
-}
+// lives reports whether the fake that wrote an event still runs. Numbers are given anew, also to
+// fakes of the same name.
+func lives(e fakeagent.Event) bool { return e.Start != "" && fakeagent.Started(e.PID) == e.Start }
 
 func readLog(path string) ([]fakeagent.Event, error) {
 	b, err := os.ReadFile(path)
@@ -163,7 +149,7 @@ func runningAgents(sc scene, flags []string) []string {
 	}
 	var lines []string
 	for pid, e := range last {
-		if e.Event == "exit" || e.Event == "refuse" || !fakePID(sc.Getenv(fakeagent.LogEnv), pid, e.Agent) {
+		if e.Event == "exit" || e.Event == "refuse" || !lives(e) {
 			continue
 		}
 		at := "(no pane)"
@@ -249,13 +235,12 @@ func type1(sc scene, flags []string, target, text string) {
 // directory as a boot does.
 func powerCut(sc scene, flags []string) {
 	killServer(sc, flags)
-	log := sc.Getenv(fakeagent.LogEnv)
-	events, err := readLog(log)
+	events, err := readLog(sc.Getenv(fakeagent.LogEnv))
 	check(sc, err)
 	for _, e := range events {
-		if fakePID(log, e.PID, e.Agent) {
+		if lives(e) {
 			_ = syscall.Kill(e.PID, syscall.SIGKILL)
-			await(sc, "the end of an agent", func() (bool, string) { return !fakePID(log, e.PID, e.Agent), "" })
+			await(sc, "the end of an agent", func() (bool, string) { return !lives(e), "" })
 		}
 	}
 	run := sc.Getenv("XDG_RUNTIME_DIR")

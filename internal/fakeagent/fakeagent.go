@@ -36,6 +36,7 @@ type Event struct {
 	Argv  []string          `json:"argv"`
 	Cwd   string            `json:"cwd"`
 	PID   int               `json:"pid"`
+	Start string            `json:"start"` // of the process, in ticks since boot: a pid may be given anew
 	Pane  string            `json:"pane"`
 	Users []string          `json:"users,omitempty"` // the conversation's prompts so far
 	Env   map[string]string `json:"env,omitempty"`
@@ -114,6 +115,20 @@ var versions = map[string]string{
 	"qwen": "0.24.4", "copilot": "1.0.102", "pi": "1.6.0", "kimi": "2.1.0",
 }
 
+// Started is when a process started, as /proc says it; empty where there is none.
+func Started(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	// The name, in brackets, may hold anything; the start is the 22nd field.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 20 || f[0] == "Z" {
+		return ""
+	}
+	return f[19]
+}
+
 func (r *run) log(event string) {
 	path := os.Getenv(LogEnv)
 	if path == "" {
@@ -128,7 +143,7 @@ func (r *run) log(event string) {
 	}
 	b, err := json.Marshal(Event{
 		Event: event, Agent: r.name, ID: r.id, Argv: append([]string{r.name}, r.args...),
-		Cwd: r.cwd, PID: os.Getpid(), Pane: os.Getenv("TMUX_PANE"), Users: r.users, Env: env,
+		Cwd: r.cwd, PID: os.Getpid(), Start: Started(os.Getpid()), Pane: os.Getenv("TMUX_PANE"), Users: r.users, Env: env,
 	})
 	if err != nil {
 		return
