@@ -195,10 +195,16 @@ func TestUnderstudy(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	a := &archive.Archive{Sessions: []archive.Session{{Name: "work", Windows: []archive.Window{{Name: "api", Panes: []archive.Pane{{Cwd: "/src"}}}}}}}
 	b := &archive.Archive{Sessions: []archive.Session{{Name: "work", Windows: []archive.Window{{Name: "api", Panes: []archive.Pane{{Cwd: "/"}}}}}}}
-	if got := Differences(a, a); got != nil {
-		t.Errorf("%q", got)
+	there := func(string) bool { return true }
+	if got, without := Differences(a, a, there); got != nil || without != nil {
+		t.Errorf("%q %q", got, without)
 	}
-	if got := Differences(a, b); len(got) != 1 || !strings.Contains(got[0], "work:0.0") || !strings.Contains(got[0], "/src") {
-		t.Errorf("%q", got)
+	if got, without := Differences(a, b, there); len(got) != 1 || !strings.Contains(got[0], "work:0.0") || !strings.Contains(got[0], "/src") || without != nil {
+		t.Errorf("%q %q", got, without)
+	}
+	// A directory that is gone is nobody's fault here.
+	gone := func(dir string) bool { return dir != "/src" }
+	if got, without := Differences(a, b, gone); got != nil || len(without) != 1 || !strings.Contains(without[0], "/src is not there any more") {
+		t.Errorf("%q %q", got, without)
 	}
 }

@@ -46,13 +46,17 @@ func (u Understudy) SessionName(name string) string {
 
 // Differences are what came back otherwise than it was saved, in words: sessions, windows, their
 // layouts, panes, their directories, records. What waits in a placeholder is there all the same:
-// that is the plan's to say.
-func Differences(saved, back *archive.Archive) []string {
-	var out []string
+// that is the plan's to say. Nor could a pane come back in a directory that is not there any more:
+// those are in without, for there reports whether one is.
+func Differences(saved, back *archive.Archive, there func(dir string) bool) (out, without []string) {
 	for _, c := range archive.Diff(saved, back) {
-		if c.Kind != archive.RecordState {
+		switch {
+		case c.Kind == archive.RecordState:
+		case c.Kind == archive.PaneDirectory && c.From != "" && !there(c.From):
+			without = append(without, fmt.Sprintf("%s: its directory %s is not there any more: it comes back in %s", c.Place(), c.From, c.To))
+		default:
 			out = append(out, fmt.Sprintf("%s: %s", c.Place(), c.Words()))
 		}
 	}
-	return out
+	return out, without
 }

@@ -161,7 +161,14 @@ func (a *app) judge(what string, saved, back *archive.Archive, r *restore.Report
 			}
 		}
 	}
-	for _, d := range doctor.Differences(saved, back) {
+	differ, without := doctor.Differences(saved, back, func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err == nil && info.IsDir() && unix.Access(dir, unix.X_OK) == nil
+	})
+	for _, w := range without {
+		out = append(out, doctor.Finding{Check: what, Grade: doctor.Note, Text: "pane " + w})
+	}
+	for _, d := range differ {
 		out = append(out, doctor.Finding{Check: what, Grade: doctor.Fail, Text: d, Remedy: "this is a fault of ours, or of this tmux: please report it, with phux-agent version"})
 	}
 	text := fmt.Sprintf("%s came back in %s, %s with a conversation of their own", plural(panes, "pane"), plural(len(r.Sessions), "session"), plural(conversations, "pane"))
