@@ -50,11 +50,8 @@ type View interface {
 	Detach() error
 }
 
-// Event is output, or the end of the terminal.
-type Event struct {
-	Output []byte
-	Closed bool
-}
+// Event is output, or the end of the terminal; sizes are told, too, and are not our business.
+type Event = host.ViewEvent
 
 // Options of one attach.
 type Options struct {
@@ -169,7 +166,7 @@ func (c *client) run(ctx context.Context) (Why, error) {
 				return 0, c.lost(ctx)
 			case e.Closed:
 				why, err = c.next(ctx)
-			default:
+			case len(e.Output) > 0:
 				c.fresh = false
 				c.screen.write(e.Output)
 			}
@@ -289,12 +286,16 @@ const drawPatience = 2 * time.Second
 // stands below it and not below what was there before.
 func (c *client) hold(ctx context.Context) {
 	if c.view != nil && c.fresh {
-		select {
-		case e := <-c.view.Events():
-			c.screen.write(e.Output)
-		case <-time.After(drawPatience):
+		patience := time.After(drawPatience)
+		for c.fresh {
+			select {
+			case e, ok := <-c.view.Events():
+				c.screen.write(e.Output)
+				c.fresh = ok && !e.Closed && len(e.Output) == 0
+			case <-patience:
+				c.fresh = false
+			}
 		}
-		c.fresh = false
 	}
 	if c.view != nil {
 		_ = c.view.Hold(ctx) // Best effort: Show says what is wrong.

@@ -206,7 +206,7 @@ func (s shown) Open(ctx context.Context, t host.Terminal, cols, rows int) (attac
 	if err != nil {
 		return nil, err
 	}
-	return &view{passed: pass(v)}, nil
+	return &view{v}, nil
 }
 
 func (s shown) Scrollback(ctx context.Context, t host.Terminal) (string, error) {
@@ -223,57 +223,12 @@ func (s shown) Shell(ctx context.Context, session, dir string) (host.Terminal, e
 }
 
 // view is a look at one terminal, which is another one of the client's after each Show.
-type view struct{ passed }
-
-// passed is one of the client's views with its events passed on; sizes are attach's own business.
-type passed struct {
-	*embedded.View
-	events chan attach.Event
-	left   chan struct{}
-}
-
-func pass(v *embedded.View) passed {
-	p := passed{v, make(chan attach.Event), make(chan struct{})}
-	go func() {
-		defer close(p.events)
-		for e := range v.Events() {
-			if len(e.Output) == 0 && !e.Closed {
-				continue
-			}
-			select {
-			case p.events <- attach.Event{Output: e.Output, Closed: e.Closed}:
-			case <-p.left:
-				return
-			}
-		}
-	}()
-	return p
-}
-
-func (v *view) Events() <-chan attach.Event { return v.events }
-
-func (v *view) leave() {
-	select {
-	case <-v.left:
-	default:
-		close(v.left)
-	}
-}
-
-func (v *view) Hold(ctx context.Context) error {
-	v.leave()
-	return v.View.Hold(ctx)
-}
+type view struct{ *embedded.View }
 
 func (v *view) Show(ctx context.Context, cols, rows int) error {
 	next, err := v.View.Show(ctx, cols, rows)
 	if err == nil {
-		v.passed = pass(next)
+		v.View = next
 	}
 	return err
-}
-
-func (v *view) Detach() error {
-	v.leave()
-	return v.View.Detach()
 }

@@ -511,13 +511,8 @@ type View struct {
 	once     sync.Once
 }
 
-// ViewEvent is one of: output; a new size, which is the smallest of all that look; the end of
-// the terminal.
-type ViewEvent struct {
-	Output     []byte
-	Cols, Rows int
-	Closed     bool
-}
+// ViewEvent is what a look at a terminal tells.
+type ViewEvent = host.ViewEvent
 
 // Attach begins to look at a terminal from a window of that size; 0×0 looks without a say in its
 // size. cols and rows are the size that it has now. One view of a terminal and client at a time.
