@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,6 +69,7 @@ func (a *app) uninstall(ctx context.Context) error {
 	a.removeBoot(ctx, note)
 	a.removeFromServers(ctx, note)
 	a.removeFiles(note)
+	out = append(out, a.unreached()...)
 	for _, l := range a.left() {
 		out = append(out, takenOut{What: "files", Where: l[0], State: wasLeft, Reason: l[1]})
 	}
@@ -181,7 +183,11 @@ func (a *app) servers() []*app {
 	}
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name(), "tmux-L-")
-		if !ok || name == a.socketName {
+		if !ok {
+			continue
+		}
+		name, err := url.PathUnescape(name) // as the host escapes it
+		if err != nil || name == a.socketName {
 			continue
 		}
 		of := *a
@@ -207,6 +213,26 @@ func (a *app) removeFromServers(ctx context.Context, note noteFunc) {
 		}
 		note("tmux", h.ServerName(), wasRemoved, errors.Join(h.ForgetAutosave(ctx), h.Unplug(ctx, s)))
 	}
+}
+
+// unreached are servers on a socket's path: their histories hold a digest of it, which does not lead
+// there. They are named, but for the one that was meant.
+func (a *app) unreached() (out []takenOut) {
+	d, err := a.dirs()
+	if err != nil {
+		return nil
+	}
+	meant := ""
+	if h, err := a.tmux(); err == nil {
+		meant = h.ServerName()
+	}
+	entries, _ := os.ReadDir(filepath.Join(d.State, "archives"))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "tmux-S-") && e.Name() != meant {
+			out = append(out, takenOut{"tmux", e.Name(), wasLeft, "a server on a path that is not known: where it runs, phux-agent -S PATH tmux uninstall"})
+		}
+	}
+	return out
 }
 
 // removeFiles takes our own files away, but for the archives. Claims of agents that run stay: they
