@@ -249,8 +249,11 @@ func TestSpellings(t *testing.T) {
 		b.env.Program, "'" + b.env.Program + "'", `\"` + b.env.Program + `\"`, "~/bin/phux-agent", "$HOME/bin/phux-agent",
 		"phux-agent", b.home + "/l/phux-agent", b.home + "/bin/../bin/phux-agent",
 	} {
-		text := `{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "` + spelling + ` hook claude-code SessionStart"}]}]}}`
-		path := b.write(files["claude-code"], text)
+		var events []string
+		for _, event := range b.template("claude-code").Hooks[0].Events {
+			events = append(events, `"`+event+`": [{"hooks": [{"type": "command", "command": "`+spelling+` hook claude-code `+event+`"}]}]`)
+		}
+		path := b.write(files["claude-code"], `{"hooks": {`+strings.Join(events, ", ")+`}}`)
 		if ed := b.do(b.env, "claude-code", true); ed.Changed || ed.State != Installed {
 			t.Errorf("%s: %+v", spelling, ed)
 		}

@@ -80,6 +80,12 @@ type brokenMore struct {
 	host.Focuser
 }
 
+// brokenAsider is one that sets sessions aside besides.
+type brokenAsider struct {
+	*brokenMore
+	host.Asider
+}
+
 func (b *brokenMore) LastWords(ctx context.Context, t host.Terminal, most int) (string, error) {
 	s, err := b.Host.(host.Reader).LastWords(ctx, t, most)
 	if b.words != nil {
@@ -98,7 +104,11 @@ func breakHost(h host.Host) host.Host {
 			binder, binds := h.(host.Binder)
 			focuser, focuses := h.(host.Focuser)
 			if reads && binds && focuses {
-				return &brokenMore{b, binder, focuser}
+				more := &brokenMore{b, binder, focuser}
+				if asider, ok := h.(host.Asider); ok {
+					return &brokenAsider{more, asider}
+				}
+				return more
 			}
 			return b
 		}
@@ -319,6 +329,17 @@ var faults = []fault{
 				return nil
 			}
 			return err
+		}
+	}},
+	{name: "room made by ending what is there", fails: "create/set aside", spoil: func(b *broken) {
+		b.create = func(ctx context.Context, c host.CreateSession) (*host.Created, error) {
+			if c.Aside != nil {
+				if err := b.Host.Kill(ctx, c.Aside.Terminal); err != nil {
+					return nil, err
+				}
+				c.Aside = nil
+			}
+			return b.Host.Create(ctx, c)
 		}
 	}},
 	{name: "index forgotten", fails: "create/indexes, active, zoom", spoil: func(b *broken) {

@@ -71,20 +71,25 @@ func (r *run) tui() int {
 				r.log("exit")
 				return 0
 			}
-			last = s
-			switch s {
-			case "q":
-				r.log("exit")
-				return 0
-			case "l":
-				lines++
-				fmt.Fprintf(r.out, "\x1b[32mlog %d\x1b[m\r\n", lines)
-				continue
-			case "?":
-				fmt.Fprint(r.out, "\x1b[5;9H\x1b[6n")
+			// Keys may come together, and after the word that the window has the focus.
+			keys := strings.TrimPrefix(strings.TrimPrefix(s, "\x1b[O"), "\x1b[I")
+			if keys == "" || strings.Trim(keys, "ql?") != "" {
+				last = s
+				fmt.Fprintf(r.out, "\x1b7\x1b[5;1H\x1b[2Kinput %q\x1b8", last)
 				continue
 			}
-			fmt.Fprintf(r.out, "\x1b7\x1b[5;1H\x1b[2Kinput %q\x1b8", last)
+			for _, key := range keys {
+				switch key {
+				case 'q':
+					r.log("exit")
+					return 0
+				case 'l':
+					lines++
+					fmt.Fprintf(r.out, "\x1b[32mlog %d\x1b[m\r\n", lines)
+				case '?':
+					fmt.Fprint(r.out, "\x1b[5;9H\x1b[6n")
+				}
+			}
 		}
 	}
 }
