@@ -326,6 +326,10 @@ func (l *view) renew(ctx context.Context) {
 		case p.Changed != "":
 		case p.stale || p.keyed:
 			_ = l.store(ctx, p, p.remembered().Fitted())
+		case p.leftNoTime() && p.stored.GoneAt.IsZero():
+			facts := p.remembered()
+			facts.GoneAt = l.now // for the looks that come; this one takes it for new
+			_ = l.store(ctx, p, facts.Fitted())
 		case p.Record == nil || p.State == Pending || p.State == Ended:
 		case p.Durability == Present && p.stored.Durability != Present:
 			// Or a file that is lost before the next look would pass for one that never was.

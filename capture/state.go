@@ -3,6 +3,7 @@ package capture
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -34,6 +35,9 @@ func (p *pane) read() {
 	if p.State == Running && p.Facts.Pending {
 		// A placeholder became its agent: what its birth said is over.
 		p.Facts.Pending, p.stale = false, true
+	}
+	if p.State == Running && !p.Facts.GoneAt.IsZero() {
+		p.Facts.GoneAt, p.stale = time.Time{}, true // it was started again
 	}
 	if p.Record != nil && p.Facts.PaneKey == "" {
 		p.Facts = metadata.LaunchFacts{

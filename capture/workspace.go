@@ -124,8 +124,16 @@ const shutdownTime = time.Minute
 
 // justEnded reports an agent of which nobody can say yet that a person ended it. The shell that
 // stands in its pane began when it ended; of one that had ended before a restore, the facts say so.
+//
+// An agent that was started in the calling pane leaves a shell that is older than it, and one that is
+// held leaves nothing: what counts there is when a look saw that it was gone.
 func (l *view) justEnded(p *pane) bool {
-	if !l.Auto || p.host.Origin != host.Ended || p.Facts.Ended || p.Record == nil {
+	switch {
+	case !l.Auto:
+		return false
+	case p.leftNoTime():
+		return p.Facts.GoneAt.IsZero() || l.now.Sub(p.Facts.GoneAt) < shutdownTime
+	case p.host.Origin != host.Ended || p.Facts.Ended || p.Record == nil:
 		return false
 	}
 	shell, ok := l.proofs.process(p.host.PID)
@@ -134,6 +142,11 @@ func (l *view) justEnded(p *pane) bool {
 	}
 	began := l.proofs.began(shell)
 	return !began.IsZero() && l.now.Sub(began) < shutdownTime
+}
+
+// leftNoTime reports an ended agent whose pane does not show when it ended.
+func (p *pane) leftNoTime() bool {
+	return p.State == Ended && p.Record != nil && !p.Facts.Ended && (p.host.Origin == host.BoundGone || p.host.Origin == host.Ours)
 }
 
 func (p *pane) archived() archive.Pane {

@@ -299,6 +299,43 @@ func TestWhatEndedJustNowIsNotAWish(t *testing.T) {
 	}
 }
 
+// Where the pane does not show when its agent ended (held, or in a shell that is older than it), the
+// first look says so, and later ones count from that.
+func TestWhatIsFirstSeenEndedIsNotAWish(t *testing.T) {
+	r := newRig(t)
+	held := agent(idA)
+	held.after = "hold"
+	at := r.session("work", held)[0]
+	here := r.session("here", spec{})[0]
+	pid := r.sleeper()
+	must(t, r.host.Bind(t.Context(), here, pid, r.ident(pid).Start, r.pane(agent(idB)).Meta))
+	now := when
+	r.req.Now = func() time.Time { return now }
+	r.req.Auto = true
+	states := func(want string) {
+		t.Helper()
+		for _, s := range r.capture().Sessions {
+			if p := s.Windows[0].Panes[0]; p.Agent == nil || p.Agent.State != want {
+				t.Errorf("%s: %+v, want %s", s.Name, p.Agent, want)
+			}
+		}
+	}
+	states(Running)
+	must(t, r.host.Exit(at, host.Exit{}))
+	must(t, r.host.EndBound(here))
+	now = now.Add(time.Hour)
+	states(Exited)
+	now = now.Add(shutdownTime - time.Second)
+	states(Exited)
+	now = now.Add(time.Second)
+	states(Ended)
+	r.req.Auto = false
+	states(Ended)
+	if f := r.facts(here); !f.GoneAt.Equal(when.Add(time.Hour)) {
+		t.Errorf("%+v", f)
+	}
+}
+
 // A conversation that went on elsewhere is saved once.
 func TestAnEndedRecordYieldsToTheOneThatWentOn(t *testing.T) {
 	for _, c := range []struct {

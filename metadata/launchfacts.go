@@ -29,6 +29,7 @@ type LaunchFacts struct {
 	Pending       bool      `json:"pending,omitzero"`        // the pane is a placeholder: its record waits to be restored
 	Durability    string    `json:"durability,omitzero"`     // as archived for a pending record
 	Ended         bool      `json:"ended,omitzero"`          // a shell stands where the record's agent ended: shown and carried on, not started
+	GoneAt        time.Time `json:"gone_at,omitzero"`        // when the agent was first seen ended, where nothing else tells when; UTC
 	Epoch         uint64    `json:"epoch,omitzero"`          // number of the claim under which the owner runs
 }
 
@@ -73,6 +74,8 @@ func (f LaunchFacts) Validate() error {
 		return &BoundError{Field: "owner_pid", Bound: Negative}
 	case f.ConfirmedAt.Year() < 0 || f.ConfirmedAt.Year() > 9999:
 		return &BoundError{Field: "confirmed_at", Bound: BadTime, Want: "a year of four digits"}
+	case f.GoneAt.Year() < 0 || f.GoneAt.Year() > 9999:
+		return &BoundError{Field: "gone_at", Bound: BadTime, Want: "a year of four digits"}
 	case len(f.Previous) > MaxPrevious:
 		return &BoundError{Field: "previous", Bound: TooMany, Got: len(f.Previous), Max: MaxPrevious}
 	case len(f.NotPreserved) > MaxNotPreserved:
@@ -94,7 +97,7 @@ func (f LaunchFacts) Validate() error {
 // Encode returns the facts' exact form, at most MaxRecord bytes. Facts that are too long are
 // refused; Fitted is the explicit way to make them shorter.
 func (f LaunchFacts) Encode() ([]byte, error) {
-	f.ConfirmedAt = f.ConfirmedAt.UTC() // the same instant; the form is UTC
+	f.ConfirmedAt, f.GoneAt = f.ConfirmedAt.UTC(), f.GoneAt.UTC() // the same instants; the form is UTC
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", KeyAgentLaunch, err)
 	}
@@ -122,6 +125,7 @@ func decodeLaunchFacts(b []byte) (f LaunchFacts, err error) {
 		"confirmed_at": &f.ConfirmedAt, "unconfirmed": &f.Unconfirmed, "previous": &f.Previous,
 		"not_preserved": &f.NotPreserved, "pending": &f.Pending, "durability": &f.Durability,
 		"ended": &f.Ended, "epoch": &f.Epoch, "confirmed_by": &f.ConfirmedBy,
+		"gone_at": &f.GoneAt,
 	}
 	err = object(b, false, func(name string, d *jsontext.Decoder) error {
 		field, known := at[name]
@@ -137,7 +141,7 @@ func decodeLaunchFacts(b []byte) (f LaunchFacts, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.ConfirmedAt = f.ConfirmedAt.UTC()
+	f.ConfirmedAt, f.GoneAt = f.ConfirmedAt.UTC(), f.GoneAt.UTC()
 	if len(f.Previous) == 0 {
 		f.Previous = nil // an empty list is not written either
 	}
