@@ -90,6 +90,10 @@ func (a *app) autosaveOf() (host.Autosave, error) {
 	if err != nil {
 		return host.Autosave{}, err
 	}
+	return a.autosaveBy(c.Autosave)
+}
+
+func (a *app) autosaveBy(c config.Autosave) (host.Autosave, error) {
 	self, err := a.ownPath()
 	if err != nil {
 		return host.Autosave{}, err
@@ -100,7 +104,7 @@ func (a *app) autosaveOf() (host.Autosave, error) {
 			words = append(words, "--env", name+"="+v)
 		}
 	}
-	return host.Autosave{Command: words, Debounce: c.Autosave.Debounce(), Heartbeat: c.Autosave.Heartbeat()}, nil
+	return host.Autosave{Command: words, Debounce: c.Debounce(), Heartbeat: c.Heartbeat()}, nil
 }
 
 func (a *app) autosaveOn(ctx context.Context) error {
@@ -303,7 +307,11 @@ func (a *app) autosaveRun(ctx context.Context, token, why string) error {
 	defer stop()
 	var again *host.Autosave
 	if why == host.BeatTick {
-		if w, err := a.autosaveOf(); err == nil {
+		w, err := a.autosaveOf()
+		if err != nil { // a configuration that is broken just now must not end the heartbeat for good
+			w, err = a.autosaveBy(config.DefaultAutosave)
+		}
+		if err == nil {
 			again = &w
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -271,6 +272,7 @@ type stage struct {
 	base, socket string
 	tmux, self   string
 	environ      []string
+	hangup       chan os.Signal
 	states       []string // directories of the server's own history, to be removed
 }
 
@@ -294,10 +296,24 @@ func (a *app) newStage() (*stage, error) {
 	if base, err = filepath.EvalSymlinks(base); err != nil {
 		return nil, fmt.Errorf("rehearse: %w", err)
 	}
-	return &stage{base: base, socket: filepath.Join(base, "s"), tmux: program, self: self}, nil
+	s := &stage{base: base, socket: filepath.Join(base, "s"), tmux: program, self: self, hangup: make(chan os.Signal, 1)}
+	if !signal.Ignored(syscall.SIGHUP) {
+		// Whoever closes the terminal must not leave a server and its stand-ins behind.
+		signal.Notify(s.hangup, syscall.SIGHUP)
+		go func() {
+			if _, hung := <-s.hangup; hung {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+			}
+		}()
+	}
+	return s, nil
 }
 
 func (s *stage) close() {
+	defer func() {
+		signal.Stop(s.hangup)
+		close(s.hangup)
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_ = s.Cut(ctx) // what is left over is named nowhere, and ends with its terminal
