@@ -294,7 +294,7 @@ func (h *Host) program() string { return programName(h.opt.Self) }
 func (h *Host) waiting(r *row, meta map[metadata.Key][]byte) bool {
 	name := h.program()
 	placeholder := bytes.Contains(meta[metadata.KeyAgentLaunch], []byte(`"pending"`))
-	if !placeholder && r.currentCommand() != "" && !strings.HasPrefix(name, r.currentCommand()) && !strings.HasPrefix(r.currentCommand(), name) {
+	if !placeholder && r.currentCommand() != "" && !strings.HasPrefix(name, r.currentCommand()) && !strings.HasPrefix(r.currentCommand(), name) && !strings.HasPrefix(r.currentCommand(), verbProgram) {
 		return false
 	}
 	b, err := cmdline(r.panePID)
@@ -302,5 +302,5 @@ func (h *Host) waiting(r *row, meta map[metadata.Key][]byte) bool {
 		return false
 	}
 	args := bytes.SplitN(b, []byte{0}, 3)
-	return len(args) == 3 && filepath.Base(string(args[0])) == name && string(args[1]) == verb
+	return len(args) == 3 && ourName(filepath.Base(string(args[0])), name) && string(args[1]) == verb
 }

@@ -124,12 +124,23 @@ func parseStartCommand(s, program string) (birth, bool) {
 		return birth{}, false
 	}
 	words, ok := splitCommand(s, 7)
-	if !ok || len(words) < 2 || words[1] != verb || filepath.Base(words[0]) != program {
+	if !ok || len(words) < 2 || words[1] != verb || !ourName(filepath.Base(words[0]), program) {
 		return birth{}, false
 	}
 	b, err := parseBirth(words[2:])
 	return b, err == nil
 }
+
+// ourName reports a name that this program goes by: its own, and what a release or a package may have
+// called the one that started the pane (phux-agent-linux-amd64). A program that was renamed since must
+// not take its own panes for somebody else's; what tells them is the shape of the words.
+func ourName(base, program string) bool {
+	rest, ours := strings.CutPrefix(base, verbProgram)
+	return base == program || ours && (rest == "" || strings.ContainsRune("-_.", rune(rest[0])))
+}
+
+// verbProgram is what the program is called where nobody renames it.
+const verbProgram = "phux-agent"
 
 // splitCommand takes apart what tmux prints of an argv: words joined by spaces, each quoted where
 // it must be, and in either kind of quotes and outside them with vis(3)'s escapes. More than max

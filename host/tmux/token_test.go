@@ -66,6 +66,8 @@ func TestStartCommand(t *testing.T) {
 		`'/usr/b"in/phux-agent' ` + ours:                            true,
 		"/x/phux-agent " + strings.Join(after.args(), " "):          true,
 		"/x/phux-agent " + verb + " v1.. " + nonceA + ` "/run/a b"`: true,
+		"/opt/phux-agent-linux-amd64 " + ours:                       true, // renamed since
+		"/opt/phux-agent_1.2 " + ours:                               true,
 		// A shell command with the same text is one word.
 		`"/usr/bin/phux-agent ` + ours + `"`:                         false,
 		"sh -c '/usr/bin/phux-agent " + ours + "'":                   false,
