@@ -196,7 +196,10 @@ func (s Store) Forget(session string) error {
 				listed = own
 			}
 			if len(listed) > 0 {
-				return s.dismiss(e.Generation, listed, s.now())
+				if err := s.dismiss(e.Generation, listed, s.now()); err != nil {
+					return err
+				}
+				return s.forgetTexts(l, listed)
 			}
 		}
 		return fmt.Errorf("%q: %w", session, ErrNoSession)
@@ -217,9 +220,15 @@ func (s Store) at(l *listing, n uint64) (Entry, error) {
 	return Entry{}, fmt.Errorf("generation %d: %w", n, ErrNoGeneration)
 }
 
-// removeDecisions takes away what was decided about a generation that goes. What was dismissed
+// removeDecisions takes away what was decided about a generation that goes, and the texts beside
+// it. What was dismissed
 // stays dismissed: it speaks of sessions, which later generations may carry.
 func (s Store) removeDecisions(l *listing, n uint64) error {
+	if l.texts[n] {
+		if err := s.writer().Remove(filepath.Join(s.Dir, textsFile(n))); err != nil {
+			return err
+		}
+	}
 	if !l.accepts[n] {
 		return nil
 	}

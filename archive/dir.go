@@ -27,6 +27,7 @@ const (
 	ownDir          = "own"
 	acceptSuffix    = ".accept"
 	dismissSuffix   = ".dismiss-"
+	textsSuffix     = ".scrollback"
 	digits          = 20
 )
 
@@ -93,6 +94,7 @@ type listing struct {
 	highest  uint64 // number in any name of ours
 	accepts  map[uint64]bool
 	dismiss  []string // files
+	texts    map[uint64]bool
 	leftover bool
 	last     last
 	s        Store
@@ -111,7 +113,7 @@ type last struct {
 
 // list reads the directory; one that is not there is empty.
 func (s Store) list() (*listing, error) {
-	l := &listing{accepts: map[uint64]bool{}, s: s}
+	l := &listing{accepts: map[uint64]bool{}, texts: map[uint64]bool{}, s: s}
 	f, err := os.Open(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -141,6 +143,8 @@ func (s Store) list() (*listing, error) {
 		switch {
 		case rest == acceptSuffix:
 			l.accepts[n] = true
+		case rest == textsSuffix:
+			l.texts[n] = true
 		case isDismissal(rest):
 			l.dismiss = append(l.dismiss, name)
 		}
@@ -199,6 +203,12 @@ func (s Store) writeLast(v last) {
 func (s Store) sweep(l *listing) {
 	if l.leftover {
 		_ = s.writer().Sweep(s.Dir, func(string) bool { return true })
+	}
+	for n := range l.texts {
+		// Its generation was removed, by hand or by somebody who was killed then.
+		if !slices.ContainsFunc(l.slots, func(sl slot) bool { return sl.n == n }) {
+			_ = s.writer().Remove(filepath.Join(s.Dir, textsFile(n)))
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type carrier struct {
 	taken    map[string]bool
 	present  map[metadata.Identity]bool
 	out      []Session
+	sources  []source  // of each of out
 	declined []waiting // by this save
 	dropped  int       // records not carried by consent or age
 }
@@ -39,6 +40,12 @@ type carrier struct {
 type waiting struct {
 	Session string `json:"session"`
 	From    uint64 `json:"from"`
+}
+
+// source is where a carried session was found, and how it was listed there.
+type source struct {
+	entry *Entry
+	name  string
 }
 
 func newCarrier(live *Archive, h *history, l *listing, declined []string, now time.Time, age time.Duration) *carrier {
@@ -84,7 +91,7 @@ func (c *carrier) from(e *Entry, extras bool) {
 }
 
 func (c *carrier) session(s Session, e *Entry, extras bool) {
-	own := s.OwnName()
+	own, listed := s.OwnName(), s.Name
 	p := Pending{From: e.Generation, Since: c.now}
 	if s.Pending != nil {
 		p = *s.Pending
@@ -134,7 +141,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 		}
 	})
 	s.Name, s.Active, s.Pending, s.Command = name, false, &p, nil
-	c.out = append(c.out, s)
+	c.out, c.sources = append(c.out, s), append(c.sources, source{e, listed})
 }
 
 // tooOld needs two clocks to agree, now's and the source's: one wrong moment loses nothing.

@@ -82,6 +82,8 @@ type Entry struct {
 // included.
 type Saved struct {
 	Entry
+	// TextsErr is why the texts could not be kept: the generation is there all the same.
+	TextsErr  error
 	Unchanged bool // equal to the last but for times, number and prev: nothing was written
 }
 
@@ -105,6 +107,11 @@ type SaveOptions struct {
 	// Declined names pending sessions (by either name) that shall not be carried on. That is
 	// remembered, as Decline does.
 	Declined []string
+	// KeepTexts: Texts, and those of what is carried on, are kept beside the generation, also of a
+	// save that finds nothing else changed. Otherwise what is there stays; nil Texts are not known,
+	// and what is there of an unchanged generation stays too.
+	KeepTexts bool
+	Texts     []Text
 	// Wait bounds the wait for another save: zero means DefaultWait, less than zero not to wait.
 	Wait time.Duration
 }
@@ -215,7 +222,7 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	if f.Held != nil {
 		e.Reason = f.Held.Reason
 	}
-	return Saved{Entry: e}, nil
+	return Saved{Entry: e, TextsErr: s.saveTexts(e, o, c, false)}, nil
 }
 
 // unchanged is a save that says what the last one said. It is evidence all the same: what was
@@ -245,7 +252,7 @@ func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *c
 		e.State = Good
 	}
 	s.remember(l, e.Generation, h.newest, now)
-	return Saved{Entry: e, Unchanged: true}, nil
+	return Saved{Entry: e, Unchanged: true, TextsErr: s.saveTexts(e, o, c, true)}, nil
 }
 
 // apart is the time between two moments, whichever way the clock was set between them.

@@ -31,6 +31,7 @@ type Config struct {
 	Keep            Keep
 	Autosave        Autosave
 	Restore         Restore
+	Scrollback      Scrollback
 	Plugins         []PluginEntry // [[plugins]] and those added by verb
 	Notify          Notify
 	OffPlugins      []string
@@ -49,6 +50,11 @@ type PluginEntry struct {
 type Keep struct {
 	Generations int // distinct good ones, default 50
 	Days        int // default 90
+}
+
+// Scrollback says whether the text on terminals is saved, and shown again.
+type Scrollback struct {
+	Lines int // of a pane: above its screen, and all that is kept; 0, the default, is none, at most 10000
 }
 
 // Restore holds the user's bounds on a restore.

@@ -69,6 +69,8 @@ old_days = 3
 husk = false
 [restore.modes]
 codex = "manual"
+[scrollback]
+lines = 10000
 [programs.vim]
 command = ["vim", "-n"]
 [programs.htop]
@@ -96,6 +98,7 @@ args = ["-v"]
 			Parallel: 2, SettleMillis: 0, DeadlineSecs: 30, PendingDays: 30, AllowUnverified: []string{"cursor-agent", "amp"},
 			Mode: Ask, BootMode: Manual, Modes: map[string]Mode{"codex": Manual}, OldDays: 3,
 		},
+		Scrollback: Scrollback{Lines: 10000},
 		Programs: map[string]Program{
 			"vim":  {Name: "vim", Command: []string{"vim", "-n"}, SavedArgs: true},
 			"htop": {Name: "htop", Command: []string{"/usr/bin/htop"}},
@@ -149,6 +152,7 @@ func TestRefusals(t *testing.T) {
 		{"host", "host = \"screen\"\n", `write "tmux" or "embedded"`},
 		{"no integration", "[restore]\nallow_unverified = [\"a\\n\"]\n", "config.toml:2: \"a\\n\" is no integration"},
 		{"range", "[restore]\nparallel = 0\n", "config.toml:2: restore.parallel = 0 is out of bounds"},
+		{"scrollback", "[scrollback]\nlines = 10001\n", "write a number from 0 to 10000"},
 		{"relative", "[[plugins]]\npath = \"./here\"\n", "config.toml:2: plugin path \"./here\" is relative"},
 		{"no path", "[[plugins]]\n", "has no path"},
 		{"identity in env", "[profiles.a.b]\nenv = { PHUX_CLAUDE_SESSION_ID = \"x\" }\n", "carries an identity"},

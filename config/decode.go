@@ -168,7 +168,7 @@ var badType = sync.OnceValue(func() *regexp.Regexp {
 
 // The keys of config.toml; "*" stands for a name of the user's.
 var known = map[string][]string{
-	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "autosave", "keep", "notify", "restore", "plugins", "profiles", "programs"},
+	"":             {"host", "save_after_launch", "adopt_at_save", "attach_prefix", "autosave", "keep", "notify", "restore", "plugins", "profiles", "programs", "scrollback"},
 	"autosave":     {"enabled", "debounce_seconds", "heartbeat_minutes"},
 	"keep":         {"generations", "days"},
 	"notify":       {"command"},
@@ -180,6 +180,7 @@ var known = map[string][]string{
 	"programs":     {"*"},
 	"programs.*":   {"command", "args"},
 
+	"scrollback":    {"lines"},
 	"restore.modes": {"*"},
 }
 
@@ -222,6 +223,11 @@ type fileForm struct {
 	Plugins         []pluginForm                      `toml:"plugins"`
 	Profiles        map[string]map[string]profileForm `toml:"profiles"`
 	Programs        map[string]programForm            `toml:"programs"`
+	Scrollback      scrollbackForm                    `toml:"scrollback"`
+}
+
+type scrollbackForm struct {
+	Lines *int `toml:"lines"`
 }
 
 type keepForm struct {
@@ -322,6 +328,7 @@ func decode(file string, b []byte, c *Config) error {
 		{toml.Key{"restore", "deadline_seconds"}, f.Restore.Deadline, &c.Restore.DeadlineSecs, 1, 3600},
 		{toml.Key{"restore", "pending_days"}, f.Restore.PendingDays, &c.Restore.PendingDays, 1, 36500},
 		{toml.Key{"restore", "old_days"}, f.Restore.OldDays, &c.Restore.OldDays, 1, 36500},
+		{toml.Key{"scrollback", "lines"}, f.Scrollback.Lines, &c.Scrollback.Lines, 0, 10000},
 	} {
 		if n.from == nil {
 			continue

@@ -147,6 +147,9 @@ func (s Start) Check() error {
 	if err := checkDir(s.Dir); err != nil {
 		return err
 	}
+	if s.Preface != "" && (!filepath.IsAbs(s.Preface) || strings.ContainsRune(s.Preface, 0)) {
+		return badRequest("the preface %q is not an absolute path", s.Preface)
+	}
 	switch s.Mode {
 	case Shell, Placeholder:
 	case Program:

@@ -29,6 +29,15 @@ type Environer interface {
 	Environ(ctx context.Context) ([]string, error)
 }
 
+// Historian is what a host offers that remembers what stood on its terminals.
+type Historian interface {
+	// History returns, of each terminal that is there, its screen and at most so many lines above it
+	// as one text with its looks as SGR sequences; a program's full screen is left out, and
+	// what stands below it is in. As the host says it: whoever prints it cleans it (ui.Looks). It asks
+	// as few questions as it can.
+	History(ctx context.Context, terminals []Terminal, lines int) (map[Terminal]string, error)
+}
+
 // Looker is what a host offers whose Info and Snapshot cost one question each, and less
 // together.
 type Looker interface {

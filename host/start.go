@@ -31,6 +31,9 @@ type Start struct {
 	// For Placeholder.
 	Reason string `json:"reason,omitzero"`
 	Hint   string `json:"hint,omitzero"`
+	// Preface is a file of ours (0600, absolute) with text that the pane shows before it becomes its
+	// program, and removes: what is safe of it, see ui.Looks. One that is not there is not missed.
+	Preface string `json:"preface,omitzero"`
 	// Ask says of a Placeholder that nothing stands in its program's way, and that it waits to be
 	// asked: AskEnter or AskWord. Empty: something does, and Enter tries again.
 	Ask string `json:"ask,omitzero"`

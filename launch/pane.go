@@ -111,6 +111,7 @@ func (b *body) enter(start host.Start) error {
 	if err != nil {
 		return err
 	}
+	b.preface(start.Preface)
 	if err := b.exec(start, b.environ, b.seat.Nonce()); err != nil {
 		return errors.Join(err, release())
 	}

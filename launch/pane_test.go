@@ -403,3 +403,51 @@ func TestFuture(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What a pane shows before its program is shown once, and only text and colours of it: whoever
+// wrote the file.
+func TestAPrefaceIsShownOnceAndClean(t *testing.T) {
+	write := func(t *testing.T, text string) string {
+		path := t.TempDir() + "/preface"
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	shown := func(t *testing.T, path string) string {
+		start := host.Start{Mode: host.Shell, Preface: path}
+		s := newSeated(t, &start)
+		order := ""
+		s.body.exec = func(host.Start, []string, string) error { order = s.out.String(); return nil }
+		must(t, s.body.run(t.Context()))
+		if got := s.out.String(); got != order {
+			t.Errorf("after the program: %q, before it: %q", got, order)
+		}
+		return order
+	}
+	path := write(t, "one\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b[?1049h\r\n\x9b5ntwo\x1b[6n")
+	if got, want := shown(t, path), "one\x1b[31mred\x1b[0m\n\x1b[31m\uFFFD5ntwo\x1b[0m\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if got := shown(t, path); got != "" {
+		t.Errorf("twice: %q", got)
+	}
+	if got := shown(t, ""); got != "" {
+		t.Errorf("without one: %q", got)
+	}
+	// Nothing but a file of ours is read, or removed.
+	link := t.TempDir() + "/link"
+	target := write(t, "secret")
+	must(t, os.Symlink(target, link))
+	fifo := t.TempDir() + "/fifo"
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	for _, other := range []string{link, fifo, t.TempDir()} {
+		if got := shown(t, other); got != "" {
+			t.Errorf("%s: %q", other, got)
+		}
+		if _, err := os.Lstat(other); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 	}
 	r := p.report()
 	e.Claims = e.Claims.Batch()
+	e.sweepPrefaces()
 	made := &work{e: e, p: p, keys: map[string]bool{}}
 	if info.Running {
 		made.takenKeys(ctx, held)
@@ -150,6 +151,12 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 	if k.e.Config != nil {
 		ask.Parallel = k.e.Config.Restore.Parallel
 	}
+	kept := false
+	defer func() {
+		if !kept {
+			dropPrefaces(ask)
+		}
+	}()
 	var claims []owner.Claim
 	byPane := map[int]owner.Claim{}
 	release := func(claims ...owner.Claim) {
@@ -171,6 +178,7 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 			claims = append(claims, *claim)
 			byPane[i] = *claim
 		}
+		k.preface(&pp, spec)
 		r.Panes[i].from(&pp)
 		if k.p.Options.Strict && pp.Verdict.Circumstance() {
 			release(claims...)
@@ -200,6 +208,7 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 		return
 	}
 	k.sessions++
+	kept = true
 	for i := range sp.Panes {
 		started := created.Windows[sp.Panes[i].window][sp.Panes[i].pane]
 		pr := &r.Panes[i]

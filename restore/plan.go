@@ -114,6 +114,7 @@ func (m *maker) judge(s *archive.Session, there *host.Session) SessionPlan {
 				m.existing(there, s, p, &pp)
 			default:
 				m.pane(s, p, &pp)
+				pp.text = m.textOf(s.Name, w, i)
 				if global != nil {
 					pp.refused(global)
 				}

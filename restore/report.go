@@ -2,6 +2,7 @@ package restore
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/phux-agent/phux-agent/metadata"
@@ -44,7 +45,8 @@ type PaneReport struct {
 	Would        Verdict                `json:"would,omitzero"`    // of ask and manual: what it would be once it is asked
 	Previous     []string               `json:"previous,omitempty"`
 	NotPreserved []string               `json:"not_preserved,omitempty"`
-	Unconfirmed  string                 `json:"unconfirmed,omitzero"` // since when its record is not proven, and why
+	Scrollback   int                    `json:"scrollback_lines,omitzero"` // that the pane shows above its shell or program
+	Unconfirmed  string                 `json:"unconfirmed,omitzero"`      // since when its record is not proven, and why
 }
 
 // What was observed of a pane.
@@ -61,7 +63,10 @@ func (p *PaneReport) from(pp *PanePlan) {
 	p.Window, p.Index, p.Verdict, p.Reason, p.Hint = pp.Window, pp.Index, pp.Verdict, pp.Reason, pp.Hint
 	p.Record, p.Dir, p.Title, p.Command = pp.Record, pp.Dir, pp.Title, pp.Command
 	p.Would, p.Program = pp.Would, slices.Clone(pp.Program)
-	p.Unconfirmed = pp.Unconfirmed
+	p.Unconfirmed, p.Scrollback = pp.Unconfirmed, 0
+	if pp.showsText() {
+		p.Scrollback = strings.Count(pp.text.Text, "\n")
+	}
 	p.Previous, p.NotPreserved = slices.Clone(pp.Previous), slices.Clone(pp.NotPreserved)
 }
 

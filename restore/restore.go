@@ -58,6 +58,9 @@ type Env struct {
 	// would not mend. Nil knows of none.
 	Hooked func(*integrations.Template) bool
 
+	// Runtime is a private directory for what panes are handed once; empty hands them nothing.
+	Runtime string
+
 	// Lock makes this the only restore of the server, and autosave silent, until unlock.
 	// Apply takes it; nil means that no other can be there.
 	Lock func() (unlock func(), err error)
@@ -80,8 +83,9 @@ type Env struct {
 type Source struct {
 	Archive *archive.Archive
 	Path    string
-	Own     bool     // this machine's store knows that it wrote these bytes
-	Notices []Notice // of how it was chosen
+	Own     bool           // this machine's store knows that it wrote these bytes
+	Notices []Notice       // of how it was chosen
+	Texts   []archive.Text // what stood on its panes, where that is to be shown again
 }
 
 // Notice is what is to be known of a source before anything starts.
@@ -154,6 +158,7 @@ type PanePlan struct {
 	facts        metadata.LaunchFacts // to be stored; the pane key may still be wanting
 	store        bool                 // facts are stored
 	carry        bool                 // the record is stored
+	text         *archive.Text        // what stood there
 	agent        *agentStart          // of Resume and FreshSameID
 	fill         *target              // of a pane that is there, and is replaced
 	name         *metadata.Agent      // the live identity to store

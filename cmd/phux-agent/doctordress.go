@@ -57,7 +57,7 @@ func (a *app) dress(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Info, e.Save, e.Claims = nil, nil, owner.Claims{Dir: filepath.Join(run, "claims")}
+	e.Info, e.Save, e.Runtime, e.Claims = nil, nil, "", owner.Claims{Dir: filepath.Join(run, "claims")}
 	var found []doctor.Finding
 	src := restore.Source{Archive: saved, Path: from, Own: true}
 	for cut := range dressCuts {

@@ -233,7 +233,21 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 	if !cmd.Flags().Changed("generation") && !cmd.Flags().Changed("name") && !f.previous {
 		src.Archive, c.left = without(c.Archive, c.Dismissed, f.only)
 	}
+	src.Texts = a.texts(store, c.Entry)
 	return src, c, nil
+}
+
+// texts is what stood on a generation's panes, where the configuration wants it shown.
+func (a *app) texts(store archive.Store, e archive.Entry) []archive.Text {
+	c, err := a.config()
+	if err != nil || c.Scrollback.Lines == 0 {
+		return nil
+	}
+	texts, err := store.Texts(e)
+	if err != nil {
+		a.warn("the scrollback of generation %d is not shown: %v", e.Generation, err)
+	}
+	return texts
 }
 
 // without is the archive without the sessions that were declined or forgotten, but for those
@@ -364,6 +378,9 @@ func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (r
 		return e, err
 	}
 	if e.Claims, err = a.claims(); err != nil {
+		return e, err
+	}
+	if e.Runtime, err = a.runtime(); err != nil {
 		return e, err
 	}
 	e.Lock = func() (func(), error) { return store.Lock("restore") }

@@ -236,9 +236,14 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 	d := &saveDone{archive: ar, panes: panes}
 	switch o.out {
 	case "":
-		d.saved, err = s.store.SaveContext(ctx, ar, archive.SaveOptions{Name: o.name, Accept: o.accept, Base: &base, Auto: o.auto})
+		so := archive.SaveOptions{Name: o.name, Accept: o.accept, Base: &base, Auto: o.auto}
+		s.texts(ctx, &so, ar, panes)
+		d.saved, err = s.store.SaveContext(ctx, ar, so)
 		if err == nil {
 			d.archive = d.saved.Archive // with what it carries on
+			if d.saved.TextsErr != nil {
+				s.app.warn("%v", d.saved.TextsErr)
+			}
 			s.prune()
 			s.app.glanced(ctx, s.host, panes, d, began)
 		}
@@ -256,6 +261,19 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// texts adds what stands on the terminals, where the configuration asks for it. That it cannot be
+// had is no failure of the save.
+func (s *saver) texts(ctx context.Context, o *archive.SaveOptions, ar *archive.Archive, panes []capture.Pane) {
+	c, err := s.app.config()
+	if err != nil || c.Scrollback.Lines == 0 {
+		return
+	}
+	o.KeepTexts = true
+	if o.Texts, err = capture.Texts(ctx, s.host.Host, ar, panes, c.Scrollback.Lines); err != nil {
+		s.app.warn("%v", err)
+	}
 }
 
 // prune applies the bounds of the configuration. That it fails is no failure of the save.

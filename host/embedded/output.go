@@ -43,6 +43,7 @@ type emulator interface {
 	Text(history int) string
 	// Looks is Text with the looks of it, as SGR sequences; a line begins and ends without any.
 	Looks(history int) string
+	Below(history int) string
 	// Picture makes a window of another size, which shows p, show this screen. The zero picture
 	// is of a window that may show anything.
 	Picture(p *picture, cols, rows int) []byte

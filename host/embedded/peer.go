@@ -421,7 +421,7 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 		}
 		return nil, s.kill(m.text(termID))
 	case kindRead:
-		return s.read(m.text(termID), m.number(termLines), m.flag(termLooks))
+		return s.read(m.text(termID), m.number(termLines), m.flag(termLooks), m.flag(termBelow))
 	case kindFocus:
 		return nil, s.focus(m.text(termID))
 	case kindBind:

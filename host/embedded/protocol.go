@@ -114,6 +114,7 @@ const (
 	termSignal  = 8
 	termHold    = 9  // with RESIZE: the view is to show nothing until another RESIZE
 	termLooks   = 10 // with READ: the text with SGR sequences
+	termBelow   = 11 // with READ: with looks, and of a full screen what stands below it
 
 	screenText   = 5
 	screenCursor = 6

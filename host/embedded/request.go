@@ -25,13 +25,14 @@ const (
 	startReason = 8
 	startHint   = 9
 	startAsk    = 10
+	startFore   = 11
 )
 
 func startFields(s host.Start) fields {
 	return fields{
 		startMode: int(s.Mode), startArgv: s.Argv, startDir: []byte(s.Dir), startSet: s.Set, startUnset: s.Unset,
 		startAfter: s.AfterExit, startGuard: s.Guard, startReason: []byte(s.Reason), startHint: []byte(s.Hint),
-		startAsk: s.Ask,
+		startAsk: s.Ask, startFore: []byte(s.Preface),
 	}
 }
 
@@ -40,7 +41,7 @@ func readStart(f fields) (host.Start, error) {
 	s := host.Start{
 		Mode: host.Mode(r.number(startMode)), Argv: r.words(startArgv), Dir: r.text(startDir),
 		Set: r.words(startSet), Unset: r.words(startUnset), AfterExit: r.text(startAfter),
-		Guard: r.data(startGuard), Reason: r.text(startReason), Hint: r.text(startHint), Ask: r.text(startAsk),
+		Guard: r.data(startGuard), Reason: r.text(startReason), Hint: r.text(startHint), Ask: r.text(startAsk), Preface: r.text(startFore),
 	}
 	return s, r.err
 }

@@ -327,6 +327,14 @@ func (s *screen) Text(history int) string { return s.lines(history, false) }
 // Looks is Text with the looks of it, as SGR sequences: each line begins and ends without any.
 func (s *screen) Looks(history int) string { return s.lines(history, true) }
 
+// Below is Looks of the terminal without the full screen that a program may have over it.
+func (s *screen) Below(history int) string {
+	on, over := s.on, s.modes.altScreen
+	defer func() { s.on, s.modes.altScreen = on, over }()
+	s.on, s.modes.altScreen = &s.main, false
+	return s.lines(history, true)
+}
+
 func (s *screen) lines(history int, looks bool) string {
 	var b strings.Builder
 	n := len(s.history)

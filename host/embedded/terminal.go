@@ -251,7 +251,7 @@ func (s *Server) input(m *reading) error {
 	return t.in.send(b)
 }
 
-func (s *Server) read(id string, lines int, looks bool) (fields, error) {
+func (s *Server) read(id string, lines int, looks, below bool) (fields, error) {
 	s.mu.Lock()
 	t := s.terminals[id]
 	s.mu.Unlock()
@@ -267,6 +267,9 @@ func (s *Server) read(id string, lines int, looks bool) (fields, error) {
 		text := e.Text
 		if looks {
 			text = e.Looks
+		}
+		if below {
+			text = e.Below
 		}
 		out[screenText], out[screenCursor], out[screenRow], out[screenHidden] = []byte(text(lines)), col, row, !shown
 		out[screenKeys] = e.AppCursor()

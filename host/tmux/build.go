@@ -39,7 +39,7 @@ func newMade(spec host.PaneSpec, sessionDir string) *made {
 	}
 	s := spec.Start
 	m.plain = s.Mode == host.Shell && len(spec.Meta) == 0 && len(s.Argv) == 0 && len(s.Set) == 0 &&
-		len(s.Unset) == 0 && len(s.Guard) == 0 && s.AfterExit == "" && enterable(m.dir)
+		len(s.Unset) == 0 && len(s.Guard) == 0 && s.AfterExit == "" && s.Preface == "" && enterable(m.dir)
 	if !m.plain {
 		m.nonce = newNonce()
 		m.spec.Start.Dir = m.dir
@@ -82,7 +82,9 @@ func (m *made) settle(l *list, target, self string) {
 		}
 		return append([]string{words[0], words[1], "-t", target}, words[2:]...)
 	}
-	l.add(at("set-option", "-p", "remain-on-exit", "on")...)
+	if s := m.spec.Start; s.Mode != host.Shell || s.Preface == "" {
+		l.add(at("set-option", "-p", "remain-on-exit", "on")...)
+	} // else it would be plain: such a shell takes its pane along when it ends
 	// The values of birth once more, bound to the nonce: they outlive the start command where
 	// somebody puts another program into the pane, and tell what it was. A pane without any is
 	// marked by a tombstone.

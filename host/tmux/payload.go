@@ -18,7 +18,7 @@ type payload struct {
 }
 
 const (
-	payloadHead = "phuxpay2"
+	payloadHead = "phuxpay3"
 	// maxPayload bounds a payload, in bytes: arguments, environment, guard and reason each have
 	// bounds of their own.
 	maxPayload = 2 << 20
@@ -38,7 +38,7 @@ func (p payload) encode() ([]byte, error) {
 			b = appendText(b, w)
 		}
 	}
-	for _, t := range []string{s.Dir, s.AfterExit, string(s.Guard), s.Reason, s.Hint, s.Ask} {
+	for _, t := range []string{s.Dir, s.AfterExit, string(s.Guard), s.Reason, s.Hint, s.Ask, s.Preface} {
 		b = appendText(b, t)
 	}
 	if len(b) > maxPayload {
@@ -72,6 +72,7 @@ func decodePayload(b []byte) (payload, error) {
 		p.start.Guard = []byte(g)
 	}
 	p.start.Reason, p.start.Hint, p.start.Ask = r.text(), r.text(), r.text()
+	p.start.Preface = r.text()
 	if r.bad || len(r.b) != 0 {
 		return payload{}, errPayload
 	}

@@ -12,7 +12,7 @@ import (
 func fullPayload() payload {
 	return payload{batch: 3, start: host.Start{
 		Mode: host.Program, Argv: []string{"/bin/x", "", "a\nb"}, Dir: "/d", Set: []string{"A=1", "B="}, Unset: []string{"C"},
-		AfterExit: "shell", Guard: []byte{0, 1, 255}, Reason: "r", Hint: "h", Ask: host.AskEnter,
+		AfterExit: "shell", Guard: []byte{0, 1, 255}, Reason: "r", Hint: "h", Ask: host.AskEnter, Preface: "/run/p",
 	}}
 }
 
@@ -47,7 +47,7 @@ func TestPayload(t *testing.T) {
 	}
 	// What no host could start is refused, whoever wrote it.
 	for _, s := range []host.Start{
-		{Mode: host.Program}, {Mode: host.Program, Argv: []string{"relative"}}, {Dir: "relative"}, {AfterExit: "explode"}, {Ask: "nicely"}, {Set: []string{"=x"}},
+		{Mode: host.Program}, {Mode: host.Program, Argv: []string{"relative"}}, {Dir: "relative"}, {AfterExit: "explode"}, {Ask: "nicely"}, {Preface: "relative"}, {Set: []string{"=x"}},
 	} {
 		b, err := payload{start: s}.encode()
 		if err != nil {
