@@ -103,9 +103,9 @@ func (m *made) settle(l *list, target, self string) {
 	case "shell":
 		b := m.birth
 		b.after = true
-		// The shell is one like any other: it takes its pane along when it ends.
+		// The shell is one like any other, and takes its pane along when it ends: pane-exec lets the
+		// pane go once it runs. Where it cannot (the program was moved away), the pane stays.
 		after.add("set-hook", "-pu", "pane-died")
-		after.add("set-option", "-pu", "remain-on-exit")
 		after.add(append([]string{"respawn-pane", "--", self}, b.args()...)...)
 	case "close":
 		after.add("kill-pane")

@@ -50,6 +50,7 @@ func Enter(args []string, environ []string) (*Seat, error) {
 	}
 	s := &Seat{birth: b, meta: b.meta, environ: environ, gate: -1, fifo: -1}
 	if b.after {
+		s.release()
 		s.start = &host.Start{Mode: host.Shell}
 		s.defaultCommand()
 		return s, nil
@@ -178,6 +179,18 @@ func (s *Seat) hush() {
 
 // Close takes the pane away.
 func (s *Seat) Close() { s.leave() }
+
+// release lets the pane end with what runs in it from now on, as the user's other panes do. Where
+// the server does not answer, the pane stays when its shell ends.
+func (s *Seat) release() {
+	t, pane, err := inside(s.environ)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, _ = t.run(ctx, "", "set-option", "-pu", "-t", pane, "remain-on-exit")
+}
 
 // leave takes away the pane that this process is the program of: remain-on-exit would keep it.
 func (s *Seat) leave() {
