@@ -136,6 +136,17 @@ func TestTextsOfAnotherAreRefused(t *testing.T) {
 		"other number": func(b *bench, path string, raw []byte) {
 			b.put(path, strings.Replace(string(raw), `"generation":1`, `"generation":2`, 1))
 		},
+		"other bytes": func(b *bench, path string, raw []byte) {
+			e, _ := b.Get(1)
+			b.put(path, strings.Replace(string(raw), e.Digest, Digest(nil), 1))
+		},
+		"an edited one's": func(b *bench, path string, raw []byte) {
+			p := filepath.Join(b.Dir, slot{n: 1}.file())
+			file, _ := os.ReadFile(p)
+			edited := strings.Replace(string(file), "work", "w0rk", 1)
+			b.put(p, edited)
+			b.put(path, strings.Replace(string(raw), Digest(file), Digest([]byte(edited)), 1))
+		},
 		"another size": func(b *bench, path string, raw []byte) {
 			b.put(path, strings.Replace(string(raw), `"size":4`, `"size":3`, 1))
 		},
