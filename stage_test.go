@@ -243,9 +243,35 @@ func powerCut(sc scene, flags []string) {
 			await(sc, "the end of an agent", func() (bool, string) { return !lives(e), "" })
 		}
 	}
+	// What started an agent, and only waits for it, ends a moment after it.
+	await(sc, "the end of all agents", func() (bool, string) {
+		left := fakesOf(sc.Getenv(fakeagent.LogEnv))
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return len(left) == 0, fmt.Sprint(left)
+	})
 	run := sc.Getenv("XDG_RUNTIME_DIR")
 	check(sc, os.RemoveAll(run))
 	check(sc, os.MkdirAll(run, 0o700))
+}
+
+// fakesOf are the processes that run as a fake and would write to that log, whether they do or not.
+func fakesOf(log string) (out []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), fakeagent.LogEnv+"="+log) {
+			continue
+		}
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		name, _, _ := strings.Cut(string(args), "\x00")
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && slices.Contains(fakeagent.Names(), filepath.Base(name)) && !zombie(pid) {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 // killServer ends the tmux server by SIGKILL and waits for its end.
