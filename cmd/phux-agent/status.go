@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/status"
 )
 
@@ -79,7 +80,11 @@ func (a *app) status(format string) error {
 		return err
 	}
 	age := s.Age(time.Now(), func(pid int) bool {
-		return syscall.Kill(pid, 0) == nil || errors.Is(syscall.Kill(pid, 0), syscall.EPERM)
+		i, err := proc.Stat(pid)
+		if errors.Is(err, proc.ErrUnsupported) {
+			return syscall.Kill(pid, 0) == nil || errors.Is(syscall.Kill(pid, 0), syscall.EPERM)
+		}
+		return err == nil && !i.Dead() // one that nobody reaps is gone all the same
 	})
 	if a.json {
 		panes := s.Agents
