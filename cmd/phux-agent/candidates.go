@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/metadata"
 )
@@ -93,8 +95,8 @@ func candidate(word, format string, args ...any) []string {
 	return []string{word + "\t" + ui.Escape(fmt.Sprintf(format, args...))}
 }
 
-// panesNow are the live panes, by their ids.
-func (a *app) panesNow(ctx context.Context) (out []string) {
+// sessions are those of the server that is meant; none where it does not run.
+func (a *app) sessions(ctx context.Context) []host.Session {
 	h, err := a.host(ctx)
 	if err != nil || !h.info.Running {
 		return nil
@@ -103,7 +105,12 @@ func (a *app) panesNow(ctx context.Context) (out []string) {
 	if err != nil {
 		return nil
 	}
-	for _, s := range w.Sessions {
+	return w.Sessions
+}
+
+// panesNow are the live panes, by their ids.
+func (a *app) panesNow(ctx context.Context) (out []string) {
+	for _, s := range a.sessions(ctx) {
 		for _, win := range s.Windows {
 			for _, p := range win.Panes {
 				what := p.Command
@@ -118,15 +125,7 @@ func (a *app) panesNow(ctx context.Context) (out []string) {
 }
 
 func (a *app) sessionsNow(ctx context.Context) (out []string) {
-	h, err := a.host(ctx)
-	if err != nil || !h.info.Running {
-		return nil
-	}
-	w, err := h.Snapshot(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, s := range w.Sessions {
+	for _, s := range a.sessions(ctx) {
 		out = append(out, candidate(s.Name, "%s", plural(len(s.Windows), "window"))...)
 	}
 	return out
@@ -168,7 +167,8 @@ func (a *app) saved(ctx context.Context) (archive.Store, bool) {
 	return st, err == nil
 }
 
-func (a *app) generations(ctx context.Context) (out []string) {
+// entries are the generations of that history, those without a number included.
+func (a *app) entries(ctx context.Context) []archive.Entry {
 	st, ok := a.saved(ctx)
 	if !ok {
 		return nil
@@ -177,7 +177,12 @@ func (a *app) generations(ctx context.Context) (out []string) {
 	if err != nil {
 		return nil
 	}
-	slices.SortFunc(list, func(x, y archive.Entry) int { return int(int64(y.Generation) - int64(x.Generation)) })
+	return list
+}
+
+func (a *app) generations(ctx context.Context) (out []string) {
+	list := a.entries(ctx)
+	slices.SortFunc(list, func(x, y archive.Entry) int { return cmp.Compare(y.Generation, x.Generation) })
 	for _, e := range list[:min(len(list), 50)] {
 		if e.Generation > 0 {
 			out = append(out, candidate(strconv.FormatUint(e.Generation, 10), "%s, %s", ago(e.SavedAt, time.Now()), e.State)...)
@@ -187,15 +192,7 @@ func (a *app) generations(ctx context.Context) (out []string) {
 }
 
 func (a *app) saveNames(ctx context.Context) (out []string) {
-	st, ok := a.saved(ctx)
-	if !ok {
-		return nil
-	}
-	list, err := st.List()
-	if err != nil {
-		return nil
-	}
-	for _, e := range list {
+	for _, e := range a.entries(ctx) {
 		out = append(out, candidate(e.Name, "%s", ago(e.SavedAt, time.Now()))...)
 	}
 	return out

@@ -162,9 +162,7 @@ func (a *app) examineProgram() doctor.Program {
 	if p.OnPath, err = plugin.LookProgram("phux-agent", a.getenv("PATH")); err != nil {
 		p.OnPath = ""
 	}
-	x, errX := os.Stat(p.OnPath)
-	y, errY := os.Stat(p.Self)
-	p.Same = errX == nil && errY == nil && os.SameFile(x, y)
+	p.Same = sameFile(p.OnPath, p.Self)
 	p.Trust = plugin.CheckTrust(p.Self)
 	return p
 }

@@ -104,12 +104,17 @@ func (a *app) ownPath() (string, error) {
 	if err != nil {
 		return self, nil
 	}
-	x, errX := os.Stat(at)
-	y, errY := os.Stat(self)
-	if errX == nil && errY == nil && os.SameFile(x, y) {
+	if sameFile(at, self) {
 		return at, nil
 	}
 	return self, nil
+}
+
+// sameFile reports two paths of one file, links followed.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // hooked are the integrations that were named, or all that declare hooks; with present only those

@@ -41,6 +41,9 @@ func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := a.root()
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		a.offer(root) // no other start has a use for it
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.json { // asked for, but standing behind what could not be parsed
@@ -100,7 +103,6 @@ brings every pane back to its own conversation.`,
 	add("more", a.archiveVerb(), a.recordVerb(), a.adoptVerb(), a.reapVerb(), a.doctorVerb(), a.autosaveVerb(), a.bootVerb(), a.tmuxVerb(), a.hooksVerb(), a.hookHelp(), a.shimVerb(), a.pluginVerb(), a.integrationVerb(),
 		a.uninstallVerb(), a.versionVerb(), a.completionVerb(), a.manVerb())
 	wrapArgs(root)
-	a.offer(root)
 	return root
 }
 
