@@ -235,15 +235,7 @@ func type1(sc scene, flags []string, target, text string) {
 // directory as a boot does.
 func powerCut(sc scene, flags []string) {
 	killServer(sc, flags)
-	events, err := readLog(sc.Getenv(fakeagent.LogEnv))
-	check(sc, err)
-	for _, e := range events {
-		if lives(e) {
-			_ = syscall.Kill(e.PID, syscall.SIGKILL)
-			await(sc, "the end of an agent", func() (bool, string) { return !lives(e), "" })
-		}
-	}
-	// What started an agent, and only waits for it, ends a moment after it.
+	// Also what started an agent, and only waits for it: it would end a moment later.
 	await(sc, "the end of all agents", func() (bool, string) {
 		left := fakesOf(sc.Getenv(fakeagent.LogEnv))
 		for _, pid := range left {
