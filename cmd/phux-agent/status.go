@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,11 +79,7 @@ func (a *app) status(format string) error {
 		return err
 	}
 	age := s.Age(time.Now(), func(pid int) bool {
-		i, err := proc.Stat(pid)
-		if errors.Is(err, proc.ErrUnsupported) {
-			return syscall.Kill(pid, 0) == nil || errors.Is(syscall.Kill(pid, 0), syscall.EPERM)
-		}
-		return err == nil && !i.Dead() // one that nobody reaps is gone all the same
+		return !proc.Ended(pid) // one that nobody reaps is gone all the same
 	})
 	if a.json {
 		panes := s.Agents

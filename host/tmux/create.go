@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/proc"
 )
 
 const (
@@ -419,7 +420,7 @@ func arrive(ctx context.Context, tx *transaction, panes []*made) error {
 		}
 	}, func() bool { return missing == 0 }, func() bool {
 		for _, m := range panes {
-			if !m.came && unix.Kill(m.pid, 0) == unix.ESRCH {
+			if !m.came && proc.Ended(m.pid) {
 				gone = m
 				return false
 			}

@@ -179,6 +179,25 @@ func TestPaneLeaves(t *testing.T) {
 	}
 }
 
+// TestUnreapedPane: a pane's process that has ended before its gate is not waited for, though nobody
+// has counted it (in a container its parent may never).
+func TestUnreapedPane(t *testing.T) {
+	tx, err := begin(t.TempDir(), sessionHead+newNonce()[:16], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.end()
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	err = arrive(t.Context(), tx, []*made{{nonce: newNonce(), pid: cmd.Process.Pid, pane: "%7"}})
+	if !errors.Is(err, ErrBuild) || !strings.Contains(err.Error(), "%7 ended") {
+		t.Error(err)
+	}
+}
+
 // TestGate: a pane that no maker waits for leaves, and one whose maker ends without a commit.
 func TestGate(t *testing.T) {
 	run := t.TempDir()

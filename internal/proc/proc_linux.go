@@ -35,6 +35,13 @@ func Stat(pid int) (Info, error) {
 	return i, nil
 }
 
+// Ended reports that no process of that number runs: there is none, or one that only waits to be
+// counted by its parent. False where it cannot be known.
+func Ended(pid int) bool {
+	i, err := Stat(pid)
+	return errors.Is(err, ErrGone) || err == nil && i.Dead()
+}
+
 // openFile and readSome do what os.File would, without what it adds: a table of a busy machine,
 // or the environments of some hundred agents, are some hundreds of these.
 func openFile(path string) (int, error) {
@@ -280,4 +287,14 @@ func Time(start uint64) time.Time {
 		return time.Time{}
 	}
 	return ticks(time.Now().Add(-time.Duration(up.Nano())), start)
+}
+
+// Uptime is the time since boot, sleep included, by a clock that nobody sets; 0 where the system
+// does not tell.
+func Uptime() time.Duration {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return 0
+	}
+	return time.Duration(up.Nano())
 }

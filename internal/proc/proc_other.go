@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Ended reports that no process has the number; here one that nobody reaped still has it.
+func Ended(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
+
 func Stat(pid int) (Info, error)             { return Info{}, ErrUnsupported }
 func ReadTable() (*Table, error)             { return nil, ErrUnsupported }
 func Self() (ID, error)                      { return ID{PID: os.Getpid()}, ErrUnsupported }
@@ -29,4 +32,14 @@ func Signal(id ID, sig unix.Signal) error    { return ErrUnsupported }
 // WatchExit knows of no exit here.
 func WatchExit(ctx context.Context, ids []ID, settle time.Duration) ([]ID, error) {
 	return nil, ErrUnsupported
+}
+
+// Uptime is the time since boot, sleep included, by a clock that nobody sets; 0 where the system
+// does not tell.
+func Uptime() time.Duration {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &up); err != nil {
+		return 0
+	}
+	return time.Duration(up.Nano())
 }
