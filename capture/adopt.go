@@ -183,7 +183,7 @@ func (l *view) chosen(q Adoption, t *integrations.Template, root owner.Process) 
 		env = l.Getenv
 	}
 	switch l.proofs.probe(t, q.ID, env) {
-	case owner.Absent:
+	case owner.Absent, owner.Begun:
 		return answer, &MissingError{Identity: who, Detail: "the agent's store has no conversation of that id"}
 	case owner.Present:
 	default:

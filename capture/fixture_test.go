@@ -63,6 +63,8 @@ state = "blocked"
 var templates = map[string]string{
 	"demo":  identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + proofOf,
 	"late":  identity + `never_prompted = "lost"` + proofOf,
+	"until": identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]
+never_prompted = "fresh-until-file"` + proofOf,
 	"blind": identity,
 	"told":  identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + hookOf,
 	"both":  identity + proofOf + hookOf,
@@ -86,6 +88,7 @@ type rig struct {
 	req     Request
 	answers map[int]owner.Answer // by pid
 	gone    map[string]bool      // ids whose conversation is absent
+	begun   map[string]bool      // ids with a stub in the place of one
 	mu      sync.Mutex
 	seen    int                     // observations
 	hand    map[int]owner.ByHand    // by the pid of the pane's program
@@ -118,7 +121,10 @@ func (r *rig) environ(p owner.Process) (integrations.Env, error) {
 }
 
 func (r *rig) probe(_ *integrations.Template, id string, _ integrations.Env) owner.Presence {
-	if r.gone[id] {
+	switch {
+	case r.begun[id]:
+		return owner.Begun
+	case r.gone[id]:
 		return owner.Absent
 	}
 	return owner.Present
@@ -170,7 +176,7 @@ func newRig(t testing.TB) *rig {
 	})
 	must(t, err)
 	r := &rig{
-		t: t, host: memory.New(), answers: map[int]owner.Answer{}, gone: map[string]bool{},
+		t: t, host: memory.New(), answers: map[int]owner.Answer{}, gone: map[string]bool{}, begun: map[string]bool{},
 		hand: map[int]owner.ByHand{}, chain: map[int][]owner.Process{}, between: map[int]error{}, lives: map[string]owner.Live{},
 		env: map[string]string{"HOME": base},
 	}

@@ -53,6 +53,17 @@ func TestStates(t *testing.T) {
 			r.gone[idA] = true
 			r.proves(p, idA)
 		}, want{Running, NeverPrompted, idA, false, "no prompt yet"}},
+		{"never prompted, of one that can until its file is there", spec{integration: "until", id: idA, mode: host.Program}, func(r *rig, p host.Terminal) {
+			r.gone[idA] = true
+			r.proves(p, idA)
+		}, want{Running, NeverPrompted, idA, true, ""}},
+		{"never prompted, and its file is there", spec{integration: "until", id: idA, mode: host.Program}, func(r *rig, p host.Terminal) {
+			r.begun[idA] = true
+			r.proves(p, idA)
+		}, want{Running, NeverPrompted, idA, false, "no prompt yet"}},
+		{"never prompted and waiting, and its file is there", spec{integration: "until", id: idA, mode: host.Placeholder, facts: func(f *metadata.LaunchFacts) {
+			f.Durability, f.Store = NeverPrompted, "/home/demo/.demo"
+		}}, func(r *rig, p host.Terminal) { r.begun[idA], r.env["HOME"] = true, "/home/demo" }, want{Pending, NeverPrompted, idA, false, "no prompt yet"}},
 		{
 			"without an id yet",
 			spec{integration: "late", mode: host.Program},

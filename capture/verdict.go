@@ -64,32 +64,37 @@ func (l *view) supersede() {
 // never prompted.
 func (l *view) durability(p *pane) string {
 	known := p.Facts.Durability
-	if p.State == Pending && known != "" {
+	waits := p.State == Pending && known != ""
+	if waits && known != NeverPrompted {
 		return known
 	}
-	if known != Present {
-		known = Unknown
+	found := l.stored(p)
+	p.begun = found == owner.Begun
+	switch {
+	case waits:
+		return known
+	case known == Present || found == owner.Present:
+		return Present
+	case found.Missing():
+		return NeverPrompted
 	}
+	return Unknown
+}
+
+// stored looks for the conversation of a pane where its owner would.
+func (l *view) stored(p *pane) owner.Presence {
 	if p.ownErr != nil || p.State == Replaced {
-		return known
+		return owner.CannotTell
 	}
 	t := p.own.Template
 	if t.Transcript == nil || t.CheckID(p.Record.NativeID) != nil {
-		return known
+		return owner.CannotTell
 	}
 	env, ok := l.environment(p, t)
 	if !ok {
-		return known
+		return owner.CannotTell
 	}
-	switch l.proofs.probe(t, p.Record.NativeID, env) {
-	case owner.Present:
-		return Present
-	case owner.Absent:
-		if known == Unknown {
-			return NeverPrompted
-		}
-	}
-	return known
+	return l.proofs.probe(t, p.Record.NativeID, env)
 }
 
 // environment is the owner's; where the process is gone, the caller's, if that names the same
@@ -137,7 +142,7 @@ func (l *view) restorable(p *pane) (bool, string) {
 	if err := t.CheckID(p.Record.NativeID); err != nil {
 		return false, err.Error()
 	}
-	if p.Durability == NeverPrompted && t.Identity.NeverPrompted == "lost" {
+	if p.Durability == NeverPrompted && !t.StartsAgain(p.begun) {
 		return false, "it has had no prompt yet, and " + t.ID + " cannot start under the same id again"
 	}
 	switch {

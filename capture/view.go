@@ -51,6 +51,7 @@ type pane struct {
 	answer     owner.Answer
 	move       string // the proven native id, where it is not the record's
 	refused    bool   // it proved an id that it cannot have
+	begun      bool   // its conversation was not there, but something under its id
 	superseded string // where its conversation went on
 	hand       bool   // its agent was started by hand, and is to be taken in
 	heard      bool   // its record was confirmed by a hook of the very process that runs, and by nothing since

@@ -101,6 +101,21 @@ func (t *Template) NormalizeID(id string) (string, error) {
 	return id, nil
 }
 
+// What becomes of an id that was started and never prompted, SessionIdentity.NeverPrompted: the
+// same id can be started afresh; or only as long as nothing is in the store under it; or not.
+const (
+	FreshAgain     = "fresh"
+	FreshUntilFile = "fresh-until-file"
+	Lost           = "lost"
+)
+
+// StartsAgain reports that an id which was started and never prompted can be started afresh. begun
+// says that something is in the store under it.
+func (t *Template) StartsAgain(begun bool) bool {
+	s := t.Identity
+	return len(s.FreshArgs) > 0 && (s.NeverPrompted == FreshAgain || s.NeverPrompted == FreshUntilFile && !begun)
+}
+
 // CanMint reports whether a fresh identity may be minted: the template has fresh_args, and its
 // pattern allows a random lower-case UUID. Without a pattern it does, as in phux.
 func (t *Template) CanMint() bool {

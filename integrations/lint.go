@@ -113,7 +113,7 @@ func (r *reader) lint(t *Template) {
 	if s.FreshArgs == nil && s.MintCommand == nil && len(t.Observe) == 0 {
 		r.warn("session_identity", "no fresh_args, mint_command or [[observe]]: a pane becomes restorable only by launch --resume ID")
 	}
-	if s.NeverPrompted == "fresh" && t.Transcript == nil {
+	if (s.NeverPrompted == FreshAgain || s.NeverPrompted == FreshUntilFile) && t.Transcript == nil {
 		r.warn(in+"fresh_args", "no [transcript]: nobody can tell whether a conversation exists, so a fresh start under the same id is never chosen")
 	}
 }

@@ -152,9 +152,9 @@ func (r *reader) template() *Template {
 			Never:       s.strs("never"),
 		}
 		if t.Identity.FreshArgs != nil {
-			t.Identity.NeverPrompted = s.word("never_prompted", "fresh", "lost")
+			t.Identity.NeverPrompted = s.word("never_prompted", FreshAgain, FreshUntilFile, Lost)
 		} else {
-			t.Identity.NeverPrompted = s.word("never_prompted", "lost", "fresh")
+			t.Identity.NeverPrompted = s.word("never_prompted", Lost, FreshAgain, FreshUntilFile)
 		}
 	}
 	if c, ok := top.sub("transcript"); ok {

@@ -54,7 +54,7 @@ type SessionIdentity struct {
 	MintCommand   []string
 	ForkCommand   []string
 	ResumeCwd     string // "launch" | "any"
-	NeverPrompted string // "fresh" | "lost"
+	NeverPrompted string // FreshAgain | FreshUntilFile | Lost
 	UnknownID     string // "exits" | "blank"
 	Never         []string
 }

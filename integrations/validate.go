@@ -171,7 +171,7 @@ func (r *reader) identity(t *Template) {
 	} else if s.FreshArgs != nil && !t.CanMint() {
 		r.refuse(in+"fresh_args", `write id_pattern = "uuid4", or learn the id by mint_command or [[observe]]`, "a fresh id is a random lower-case UUID, which id_pattern does not allow")
 	}
-	if s.NeverPrompted == "fresh" && s.FreshArgs == nil && !r.refused(in+"never_prompted") && !r.refused(in+"fresh_args") {
+	if (s.NeverPrompted == FreshAgain || s.NeverPrompted == FreshUntilFile) && s.FreshArgs == nil && !r.refused(in+"never_prompted") && !r.refused(in+"fresh_args") {
 		r.refuse(in+"never_prompted", `write never_prompted = "lost"`, "a fresh start under the same id needs fresh_args")
 	}
 	r.list(in+"never", s.Never)

@@ -85,7 +85,7 @@ func (e Env) stage(d *Draft, place owner.Place) (*stage, error) {
 	case d.expect == owner.Present:
 		// Seen once is remembered for good; the first save need not add it.
 		facts.Durability = string(owner.Present)
-	case d.Action == Created && d.expect == owner.Absent:
+	case d.Action == Created && d.expect.Missing():
 		// Until a look finds it, a respawn begins it again under the same id.
 		facts.Durability = neverPrompted
 	}

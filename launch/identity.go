@@ -77,7 +77,7 @@ func (p *preparation) resume(raw string) (string, error) {
 	}
 	presence, detail := owner.Probe(p.t, id, p.env.get)
 	switch {
-	case presence == owner.Absent:
+	case presence.Missing():
 		return "", &AbsentError{Identity: who, Detail: detail}
 	case presence != owner.Present && p.t.Identity.UnknownID == "blank":
 		return "", &AbsentError{Identity: who, Detail: detail, Doubt: true}

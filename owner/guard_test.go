@@ -41,6 +41,10 @@ func TestGuard(t *testing.T) {
 	}{
 		{"present as planned", Present, "x", nil},
 		{"absent as planned", Absent, "-", nil},
+		{"begun as planned", Begun, "", nil},
+		{"a stub that went since", Begun, "-", nil},
+		{"a stub that came since", Absent, "", ErrFlipped},
+		{"a conversation that came since", Begun, "x", ErrFlipped},
 		{"gone since", Present, "-", ErrFlipped},
 		{"come since", Absent, "x", ErrFlipped},
 		{"emptied since", Present, "", ErrFlipped},

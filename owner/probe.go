@@ -26,8 +26,12 @@ type Presence string
 const (
 	Present    Presence = "present"
 	Absent     Presence = "absent"
+	Begun      Presence = "begun" // no conversation, but the store has something under its id: a stub, an empty file
 	CannotTell Presence = "cannot tell"
 )
+
+// Missing reports that there is no conversation, whatever else stands in the store.
+func (p Presence) Missing() bool { return p == Absent || p == Begun }
 
 // Bounds of one probe.
 const (
@@ -43,7 +47,7 @@ const (
 // it. What cannot be read makes it CannotTell, unless another file proves it; so does a template
 // without a transcript. A store that is not there at all is Absent.
 //
-// A file of zero bytes, as a power cut leaves it, is Absent, and the detail says so. The CLIs
+// A file of zero bytes, as a power cut leaves it, is Begun, and the detail says so. The CLIs
 // refuse to resume it, so the pane gets a placeholder with these words where a conversation had
 // been seen; CannotTell would start an agent that only exits.
 func Probe(t *integrations.Template, id string, env integrations.Env) (p Presence, detail string) {
@@ -90,9 +94,9 @@ func probe(tr *integrations.Transcript, id string, env integrations.Env) (Presen
 	case len(doubts) > 0:
 		return CannotTell, first(doubts)
 	case len(empties) > 0:
-		return Absent, first(empties)
+		return Begun, first(empties)
 	case len(others) > 0:
-		return Absent, first(others)
+		return Begun, first(others)
 	}
 	return Absent, "nothing at " + display(patterns)
 }

@@ -23,27 +23,27 @@ func TestProbe(t *testing.T) {
 		{"nothing", false, nil, Absent, "nothing at"},
 		{"a file", false, files("projects/-src/" + idA + ".jsonl=x"), Present, "1 bytes"},
 		{"another id's file", false, files("projects/-src/" + idB + ".jsonl=x"), Absent, ""},
-		{"zero bytes", false, files("projects/-src/" + idA + ".jsonl="), Absent, "is empty (0 bytes)"},
+		{"zero bytes", false, files("projects/-src/" + idA + ".jsonl="), Begun, "is empty (0 bytes)"},
 		{"zero bytes beside a file", false, files("projects/a/"+idA+".jsonl=", "projects/b/"+idA+".jsonl=x"), Present, ""},
 		{"a file in the place of a directory", false, files("projects/other=x"), Absent, ""},
 		{"a pipe", false, func(t *testing.T, dir string) {
 			must(t, syscall.Mkfifo(filepath.Join(dir, "projects/-src", idA+".jsonl"), 0o600))
-		}, Absent, "is not a file"},
+		}, Begun, "is not a file"},
 		{"a directory", false, func(t *testing.T, dir string) {
 			must(t, os.Mkdir(filepath.Join(dir, "projects/-src", idA+".jsonl"), 0o700))
 		}, Present, ""},
 		{"a circle of links", false, func(t *testing.T, dir string) {
 			must(t, os.Symlink("loop", filepath.Join(dir, "projects/loop")))
 			must(t, os.Symlink(idA+".jsonl", filepath.Join(dir, "projects/-src", idA+".jsonl")))
-		}, Absent, ""},
+		}, Begun, ""},
 		{"a store that is not there", false, func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }, Absent, ""},
 		{"a conversation", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"sessionId":"` + idA + "\"}\n{\"type\":\"gemini\"}\n"), Present, ""},
-		{"a stub", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"sessionId":"` + idA + "\"}\n{\"type\":\"user\"}\n"), Absent, "no reply"},
+		{"a stub", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"sessionId":"` + idA + "\"}\n{\"type\":\"user\"}\n"), Begun, "no reply"},
 		{"a stub beside it", true, files(
 			"tmp/p/chats/session-1-"+short+`.jsonl={"sessionId":"`+idA+"\"}\n{\"type\":\"gemini\"}\n",
 			"tmp/p/chats/session-2-"+short+`.jsonl={"sessionId":"`+idA+"\"}\n",
 		), Present, "session-1"},
-		{"another conversation of the same short id", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"sessionId":"` + short + "-1111-4111-8111-000000000000\"}\n{\"type\":\"gemini\"}\n"), Absent, "another conversation"},
+		{"another conversation of the same short id", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"sessionId":"` + short + "-1111-4111-8111-000000000000\"}\n{\"type\":\"gemini\"}\n"), Begun, "another conversation"},
 		{"a header that is none", true, files("tmp/p/chats/session-1-" + short + `.jsonl=hello` + "\n{\"type\":\"gemini\"}\n"), CannotTell, "not JSON"},
 		{"a header without the id", true, files("tmp/p/chats/session-1-" + short + ".jsonl={}\n{\"type\":\"gemini\"}\n"), CannotTell, "/sessionId"},
 		{"a header without an end", true, files("tmp/p/chats/session-1-" + short + `.jsonl={"x":"` + strings.Repeat("y", maxHead)), CannotTell, "longer"},

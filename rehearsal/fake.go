@@ -88,7 +88,7 @@ func (f *Fake) Run() int {
 	m, known := f.recall(id)
 	switch op {
 	case integrations.Fresh:
-		if known && (len(m.Prompts) > 0 || t.Identity.NeverPrompted == "lost") {
+		if known && (len(m.Prompts) > 0 || t.Identity.NeverPrompted == integrations.Lost) {
 			return f.refuse(id, "conversation %s exists already", id)
 		}
 		f.id, m = id, memory{Dir: dir}

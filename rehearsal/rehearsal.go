@@ -725,7 +725,9 @@ func (r *rehearsal) never(panes []restored) {
 	}
 	words := strings.Trim(p.Verdict+", "+result, ", ")
 	switch {
-	case r.Template.Identity.NeverPrompted == "lost":
+	case r.Template.Identity.NeverPrompted == integrations.FreshUntilFile && p.Verdict == "never-durable":
+		r.check(true, "never prompted", "", "%s", words)
+	case r.Template.Identity.NeverPrompted == integrations.Lost:
 		r.check(p.Verdict == "never-durable" || p.Verdict == "resume" && result == "running", "never prompted", "see docs/writing-an-integration.md on never_prompted", "%s", words)
 	case r.Template.Transcript == nil:
 		r.note(Skipped, "never prompted", "", "%s; without a [transcript] nobody can tell", words)

@@ -18,7 +18,7 @@ func converse(archived, archivedStore string, a Agent, now Talk) trouble {
 	switch now.Presence {
 	case owner.Present:
 		return trouble{Resume, join("its conversation is there", now.Detail), ""}
-	case owner.Absent:
+	case owner.Absent, owner.Begun:
 	default:
 		if id.UnknownID == "blank" {
 			return trouble{
@@ -40,11 +40,11 @@ func converse(archived, archivedStore string, a Agent, now Talk) trouble {
 	}
 	switch archived {
 	case durNeverPrompted:
-		if id.NeverPrompted == "fresh" && len(id.FreshArgs) > 0 {
+		if a.Owner.Template.StartsAgain(now.Presence == owner.Begun) {
 			return trouble{FreshSameID, "it was never prompted: it starts afresh under the same id", ""}
 		}
 		return trouble{
-			NeverDurable, "it was never prompted, so this CLI kept nothing that could be resumed", fresh,
+			NeverDurable, join("it was never prompted, so this CLI kept nothing that could be resumed", now.Detail), fresh,
 		}
 	case durPresent:
 		return trouble{

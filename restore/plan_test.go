@@ -567,19 +567,19 @@ func TestEveryVerdictHasACase(t *testing.T) {
 func TestConversationTable(t *testing.T) {
 	const blankID = "179_x"
 	for _, archived := range []string{"present", "never-prompted", "unknown", ""} {
-		for _, now := range []owner.Presence{owner.Present, owner.Absent, owner.CannotTell} {
+		for _, now := range []owner.Presence{owner.Present, owner.Absent, owner.Begun, owner.CannotTell} {
 			for _, store := range []string{"store-1", "store-2", ""} {
-				for _, kind := range []string{"claude-code", "codex", "cline"} {
+				for _, kind := range []string{"claude-code", "codex", "cline", "until"} {
 					want := Resume
 					switch {
 					case now == owner.CannotTell && kind == "cline":
 						want = UnknownBlank
-					case now == owner.Absent && archived == "never-prompted" && store == "store-1":
+					case now.Missing() && archived == "never-prompted" && store == "store-1":
 						want = NeverDurable
-						if kind == "claude-code" {
+						if kind == "claude-code" || kind == "until" && now == owner.Absent {
 							want = FreshSameID
 						}
-					case now == owner.Absent:
+					case now.Missing():
 						want = TranscriptMissing
 					}
 					w := newWorld(t)
@@ -590,6 +590,8 @@ func TestConversationTable(t *testing.T) {
 					case "cline":
 						id = blankID
 						w.swapTo(kind, blankTOML, id)
+					case "until":
+						w.swapTo(kind, untilTOML, id)
 					}
 					w.first().Agent.Durability = archived
 					w.f.Talks[TalkKey{key(kind), id}] = Talk{Presence: now}

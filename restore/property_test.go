@@ -55,7 +55,7 @@ func anyWorld(t *rapid.T, tb testing.TB, templates map[string]*integrations.Temp
 	talks := map[string]Talk{}
 	for _, id := range propertyIDs {
 		talks[id] = Talk{
-			Presence: rapid.SampledFrom([]owner.Presence{owner.Present, owner.Absent, owner.CannotTell}).Draw(t, "presence"),
+			Presence: rapid.SampledFrom([]owner.Presence{owner.Present, owner.Absent, owner.Begun, owner.CannotTell}).Draw(t, "presence"),
 			Live:     owner.Live{Kind: rapid.SampledFrom([]owner.LiveKind{owner.NotLive, owner.NotLive, owner.NotLive, owner.Claimed, owner.Orphan}).Draw(t, "live")},
 		}
 	}

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,9 @@ default = true
 at = "restore"
 consequence = "restoring two panes of one project deletes the first one's conversation"
 `
+
+// The same id again, as long as nothing is there under it.
+var untilTOML = strings.NewReplacer(`"claude-code"`, `"until"`, `never_prompted = "fresh"`, `never_prompted = "fresh-until-file"`).Replace(claudeTOML)
 
 const plainTOML = `
 schema_version = 1
