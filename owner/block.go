@@ -115,8 +115,10 @@ func survivors(table *proc.Table, c Claim, agent func(proc.Info) bool) []proc.In
 
 // block is the agent's own processes: the root and, where that is a wrapper, what it handed its
 // arguments to, and so on down. A child belongs to it only if it runs the same program with the
-// same arguments, in the same process group and session. An agent that the agent's shell tool
-// starts fails this, also where the shell replaced itself by it: it has other arguments.
+// same arguments, in the same process group and session; or if it is the one child that a shell's
+// script waits for, and ends with the arguments that the script was given, whatever it is called.
+// An agent that the agent's shell tool starts fails this, also where the shell replaced itself by
+// it: it has other arguments, and a program that is an agent's own is no script's helper.
 func (o *Observer) block(t *integrations.Template, root proc.Info) []proc.Info {
 	program := programOf(t)
 	args := o.args(root)
@@ -128,21 +130,39 @@ func (o *Observer) block(t *integrations.Template, root proc.Info) []proc.Info {
 	tail := args[at+1:]
 	dir := packageOf(args[at])
 	for n := 0; n < len(out) && len(out) < maxBlock; n++ {
+		var kids []proc.Info
 		for _, kid := range o.table.Children(out[n].PID) {
-			if kid.Dead() || kid.Group != root.Group || kid.Session != root.Session || kid.Start < root.Start {
-				continue
+			if !kid.Dead() && kid.Group == root.Group && kid.Session == root.Session && kid.Start >= root.Start {
+				kids = append(kids, kid)
 			}
+		}
+		for _, kid := range kids {
 			args := o.args(kid)
 			at := programAt(args, program)
 			if at < 0 {
 				at = scriptAt(args, dir)
 			}
-			if at >= 0 && slices.Equal(args[at+1:], tail) {
+			switch {
+			case at >= 0 && slices.Equal(args[at+1:], tail):
+				out = append(out, kid)
+			case at < 0 && len(kids) == 1 && endsWith(args, tail) && isScript(out[n]):
 				out = append(out, kid)
 			}
 		}
 	}
 	return out
+}
+
+// isScript reports a shell: as an agent's own process it runs a script, and waits for what the
+// script runs.
+func isScript(i proc.Info) bool {
+	exe, err := proc.Exe(i.PID)
+	return err == nil && (proc.IsShell(path.Base(exe)) || path.Base(exe) == "busybox")
+}
+
+// endsWith reports arguments whose last ones are these, behind a program.
+func endsWith(args, tail []string) bool {
+	return len(args) > len(tail) && slices.Equal(args[len(args)-len(tail):], tail)
 }
 
 // packageOf is the directory of the file that an argument names as the program, where that is a

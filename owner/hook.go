@@ -33,7 +33,10 @@ func (o *Observer) Reports(t *integrations.Template, root Process, pid int, othe
 	}
 	own := map[int]bool{}
 	for _, member := range o.block(t, info) {
-		own[member.PID] = true
+		// What a script waits for may be an agent of another integration.
+		if member.PID == info.PID || !runsAny(member, without(others, t)) {
+			own[member.PID] = true
+		}
 	}
 	for _, a := range o.table.Ancestors(pid) {
 		if own[a.PID] {
@@ -46,16 +49,34 @@ func (o *Observer) Reports(t *integrations.Template, root Process, pid int, othe
 	return fmt.Errorf("%w: process %d does not descend from it", ErrNotOwner, pid)
 }
 
+// without are the templates whose program is not t's.
+func without(templates []*integrations.Template, t *integrations.Template) []*integrations.Template {
+	program := programOf(t)
+	var out []*integrations.Template
+	for _, other := range templates {
+		if programOf(other) != program {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
 // isAnyAgent reports a process that runs one of the templates' programs, or one that calls itself
 // as root does, where root has written over its own arguments.
 func (o *Observer) isAnyAgent(i, root proc.Info, templates []*integrations.Template) bool {
-	for _, t := range templates {
-		if program := programOf(t); program != "" && isAgent(i, program, "") {
-			return true
-		}
+	if runsAny(i, templates) {
+		return true
 	}
 	a, b := o.args(i), o.args(root)
 	return len(a) > 0 && len(b) == 1 && path.Base(a[0]) == path.Base(b[0])
+}
+
+// runsAny reports a process that runs one of the templates' programs.
+func runsAny(i proc.Info, templates []*integrations.Template) bool {
+	return slices.ContainsFunc(templates, func(t *integrations.Template) bool {
+		program := programOf(t)
+		return program != "" && isAgent(i, program, "")
+	})
 }
 
 // ErrEvent is what Heard returns for an event that the template does not listen to.

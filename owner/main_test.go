@@ -187,6 +187,22 @@ func enact(t *testing.T, env []string, args []string, p part, onTTY bool) *fake 
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, env...)
+	return stage(t, cmd, onTTY)
+}
+
+// enactScript starts a shell's script in a process session of its own; what comes on stage is what
+// the script starts as an agent.
+func enactScript(t *testing.T, env []string, args []string) *fake {
+	t.Helper()
+	cmd := exec.Command("sh", args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	return stage(t, cmd, false)
+}
+
+func stage(t *testing.T, cmd *exec.Cmd, onTTY bool) *fake {
+	t.Helper()
+	var err error
 	f := &fake{cmd: cmd}
 	word, err := begin(cmd, func() error {
 		if onTTY {
@@ -220,7 +236,7 @@ func enact(t *testing.T, env []string, args []string, p part, onTTY bool) *fake 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if word != strconv.Itoa(cmd.Process.Pid) {
+	if word != strconv.Itoa(cmd.Process.Pid) && cmd.Args[0] != "sh" {
 		t.Fatalf("%q came on stage", word)
 	}
 	i, err := proc.Stat(cmd.Process.Pid)

@@ -3,6 +3,8 @@
 package owner
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -217,6 +219,67 @@ func TestObserve(t *testing.T) {
 					_ = os.Remove(path)
 				}
 			}
+		})
+	}
+}
+
+// A wrapper as vendors ship them: a shell's script, which starts a program of another name with what
+// it was given, and waits for it.
+func TestObserveBelowAScript(t *testing.T) {
+	dir, environ, _ := store(t)
+	tmpl, other := lockAgent(t), pidFileAgent(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := func(p part) string {
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "'" + string(b) + "'"
+	}
+	lock := filepath.Join(dir, "locks", idB+".lock")
+	holds := "PART=" + spec(part{Locks: []string{lock}, Nested: [][]string{{"helper"}}, Inner: &part{}}) + " " + roleEnv + "=agent "
+	for _, c := range []struct {
+		name, script string
+		args         []string
+		want         AnswerKind
+	}{
+		{"with its arguments", holds + `CORE "$@"; exit $?`, []string{"resume", idB}, Confirmed},
+		{"with more before them", holds + `CORE --no-update "$@"; exit $?`, []string{"resume", idB}, Confirmed},
+		{"without any", holds + `CORE; exit $?`, nil, Confirmed},
+		{"with others", holds + `CORE resume; exit $?`, []string{"resume", idB}, Unknown},
+		{"the program itself, with others", holds + `LOCKER -p "$@"; exit $?`, []string{"resume", idB}, Unknown},
+		{"one beside another", "sleep 1000 & " + holds + `CORE "$@"; exit $?`, []string{"resume", idB}, Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := t.TempDir()
+			script := filepath.Join(at, "locker")
+			text := strings.NewReplacer("CORE", at+"/core", "LOCKER", at+"/x/locker").Replace(c.script)
+			if err := errors.Join(os.Mkdir(at+"/x", 0o700), os.Symlink(self, at+"/core"), os.Symlink(self, at+"/x/locker"),
+				os.WriteFile(script, []byte(text+"\n"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			f := enactScript(t, environ, append([]string{script}, c.args...))
+			o := observer(t)
+			if got := o.Observe(tmpl, f.Process); got.Kind != c.want || c.want == Confirmed && got.ID != idB {
+				t.Errorf("%+v", got)
+			}
+			if c.want != Confirmed {
+				return
+			}
+			// What it starts reports for it, unless it is an agent of another integration.
+			below := o.table.Descendants(f.PID)
+			reporter := below[len(below)-1].PID
+			if err := o.Reports(tmpl, f.Process, reporter, []*integrations.Template{tmpl, other}); err != nil {
+				t.Error(err)
+			}
+			other.Launch.Command = []string{"core"}
+			if err := o.Reports(tmpl, f.Process, reporter, []*integrations.Template{tmpl, other}); !errors.Is(err, ErrNotOwner) {
+				t.Errorf("of another integration's agent: %v", err)
+			}
+			other.Launch.Command = []string{"onefile"}
 		})
 	}
 }
