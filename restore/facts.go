@@ -34,7 +34,7 @@ type Facts struct {
 	Host    host.Info
 	// View is what the host holds; empty, never nil, where no server runs.
 	View *host.Workspace
-	// Names holds, for each selected session, its name as the host can hold it.
+	// Names holds, for each selected session, its name as the host can hold it, and its own one.
 	Names  map[string]string
 	Agents map[AgentKey]Agent
 	Talks  map[TalkKey]Talk
@@ -141,9 +141,11 @@ func Gather(ctx context.Context, e Env, src Source, o Options) (*Facts, error) {
 		return nil, err
 	}
 	for _, s := range sessions {
-		f.Names[s.Name] = holdable(s.Name)
-		if n, ok := e.Host.(host.Namer); ok {
-			f.Names[s.Name] = n.SessionName(f.Names[s.Name])
+		for _, name := range []string{s.Name, s.OwnName()} {
+			f.Names[name] = holdable(name)
+			if n, ok := e.Host.(host.Namer); ok {
+				f.Names[name] = n.SessionName(f.Names[name])
+			}
 		}
 	}
 	return f, f.gather(ctx, e, src, o, sessions)

@@ -67,6 +67,9 @@ func (f *Facts) husks(e Env, o Options, sessions []*archive.Session) {
 	m := &maker{f: f}
 	for _, s := range sessions {
 		there := m.there(orDefault(f.Names[s.Name], s.Name))
+		if there == nil {
+			there = m.there(holdableOwn(f, s))
+		}
 		if there == nil || !slices.ContainsFunc(panesOf(s), func(p *archive.Pane) bool { return p.AgentSession != nil && rankOf(s, p) != rankNone }) {
 			continue
 		}
@@ -128,18 +131,69 @@ func (m *maker) freeName(name string) string {
 func (m *maker) session(s *archive.Session) SessionPlan {
 	there := m.there(orDefault(m.f.Names[s.Name], s.Name))
 	if there == nil {
+		if sp, ok := m.underOwn(s); ok {
+			return sp
+		}
 		if sp, ok := m.fillOwn(s); ok {
 			return sp
 		}
 		return m.judge(s, nil)
 	}
-	if why, looked := m.f.Husks[there.ID]; looked && why == nil {
-		sp := m.judge(s, nil)
-		if sp.Action == Create && !m.refuses(&sp) && slices.ContainsFunc(sp.Panes, func(p PanePlan) bool { return p.Verdict.Starts() }) {
-			sp.aside = m.aside(there)
-			sp.Reason = join(sp.Reason, fmt.Sprintf("the session %q that is there is one idle shell: it is renamed to %q, and who looks at it is shown this one", there.Name, sp.aside.Name))
-			return sp
-		}
+	if sp, ok := m.insteadOf(there, s); ok {
+		return sp
 	}
 	return m.judge(s, there)
+}
+
+// insteadOf is the plan of a session that comes back where a husk makes room for it.
+func (m *maker) insteadOf(there *host.Session, s *archive.Session) (SessionPlan, bool) {
+	if why, looked := m.f.Husks[there.ID]; !looked || why != nil {
+		return SessionPlan{}, false
+	}
+	sp := m.judge(s, nil)
+	if sp.Action != Create || m.refuses(&sp) || !slices.ContainsFunc(sp.Panes, func(p PanePlan) bool { return p.Verdict.Starts() }) {
+		return SessionPlan{}, false
+	}
+	sp.aside = m.aside(there)
+	sp.Reason = join(sp.Reason, fmt.Sprintf("the session %q that is there is one idle shell: it is renamed to %q, and who looks at it is shown this one", there.Name, sp.aside.Name))
+	return sp, true
+}
+
+// holdableOwn is the own name of a session that waits under another, as the host can hold it.
+func holdableOwn(f *Facts, s *archive.Session) string {
+	return orDefault(f.Names[s.OwnName()], s.OwnName())
+}
+
+// underOwn is the plan of a session that waits under another name, because one of its own name was
+// there when it was saved: where nobody has that name any more, or a husk has it, it comes back
+// under its own.
+func (m *maker) underOwn(s *archive.Session) (SessionPlan, bool) {
+	own := s.OwnName()
+	if own == s.Name || m.owned[own] || m.global() != nil {
+		return SessionPlan{}, false
+	}
+	there := m.there(holdableOwn(m.f, s))
+	for i := range m.src.Archive.Sessions {
+		o := &m.src.Archive.Sessions[i]
+		if o.Name == own && (there == nil || slices.ContainsFunc(panesOf(o), func(p *archive.Pane) bool { return p.AgentSession != nil })) {
+			return SessionPlan{}, false // that one comes back under it
+		}
+	}
+	sp, ok := SessionPlan{}, false
+	if there == nil {
+		sp = m.judge(s, nil)
+		ok = sp.Action == Create
+	} else {
+		sp, ok = m.insteadOf(there, s)
+	}
+	if !ok {
+		return SessionPlan{}, false
+	}
+	if m.owned == nil {
+		m.owned = map[string]bool{}
+	}
+	m.owned[own] = true
+	sp.HostName = holdableOwn(m.f, s)
+	sp.Reason = join(fmt.Sprintf("comes back as %q, which is its own name", sp.HostName), sp.Reason)
+	return sp, true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
 )
 
@@ -129,4 +130,77 @@ func TestHusks(t *testing.T) {
 	if err := HuskShell(host.Pane{PID: 1}, os.Getpid()); err == nil || !strings.Contains(err.Error(), "this life") {
 		t.Errorf("process 1 in the life of %d: %v", os.Getpid(), err)
 	}
+}
+
+// A save between the login and the restore finds the terminal's session under the name of the saved
+// one, which is carried on under another. It gets its own back, and the husk makes room.
+func TestOwnNameBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		set    func(s *stage)
+		action string
+		made   string // the session that holds the agent
+		left   []string
+	}{
+		{"a husk has it", nil, Create, "work", []string{"work", "work-1"}},
+		{"nobody has it", func(s *stage) {
+			s.clear("work")
+			s.src.Archive.Sessions = s.src.Archive.Sessions[:1]
+		}, Create, "work", []string{"work"}},
+		{"it is in use", func(s *stage) { s.f.Husks[s.f.View.Sessions[0].ID] = errors.New("in use") }, Create, "work (pending 2)", []string{"work", "work (pending 2)"}},
+		{"another session comes back under it", func(s *stage) { s.clear("work") }, Create, "work (pending 2)", []string{"work", "work (pending 2)"}},
+		{"another session with a record has it", func(s *stage) {
+			s.src.Archive.Sessions[1].Windows[0].Panes[0].AgentSession = &metadata.AgentSession{PluginID: "phux.agents", IntegrationID: "claude-code", NativeID: id2}
+			s.src.Archive.Sessions[1].Windows[0].Panes[0].Agent = &archive.Agent{State: archive.StateEnded}
+		}, Create, "work (pending 2)", []string{"work", "work (pending 2)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			husk := s.shellSession("work")
+			s.f.Husks = map[string]error{husk.ID: nil}
+			waits := &s.src.Archive.Sessions[0]
+			waits.Name, waits.Pending = "work (pending 2)", &archive.Pending{From: 2, Name: "work"}
+			s.src.Archive.Sessions = append(s.src.Archive.Sessions[:1], archive.Session{Name: "work", Windows: []archive.Window{{Panes: []archive.Pane{{Cwd: "/"}}}}})
+			if c.set != nil {
+				c.set(s)
+			}
+			r, err := Apply(context.Background(), s.e, s.plan())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Sessions[0]; got.Action != c.action || got.Name != "work (pending 2)" {
+				t.Errorf("%s of %q: %s", got.Action, got.Name, got.Reason)
+			}
+			if names := s.names(); !slices.Equal(names, c.left) {
+				t.Errorf("there are %v: %s", names, r.Sessions[0].Reason)
+			}
+			v, err := view(context.Background(), s.h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range v.Sessions {
+				holds := slices.ContainsFunc(x.Windows[0].Panes, func(p host.Pane) bool { return len(p.Meta[metadata.KeyAgentSession]) > 0 })
+				if holds != (x.Name == c.made) {
+					t.Errorf("session %q holds an agent: %v", x.Name, holds)
+				}
+			}
+		})
+	}
+}
+
+// clear ends a session of the stage's host.
+func (s *stage) clear(name string) {
+	s.t.Helper()
+	for _, x := range s.f.View.Sessions {
+		for _, w := range x.Windows {
+			for _, p := range w.Panes {
+				if x.Name == name {
+					if err := s.h.Kill(context.Background(), p.Terminal); err != nil {
+						s.t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	s.see()
 }

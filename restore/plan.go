@@ -45,6 +45,7 @@ type maker struct {
 
 	filled map[string]bool // terminals that are to be replaced
 	asides map[string]bool // names that sessions get which are set aside
+	owned  map[string]bool // own names that sessions which wait under others get back
 }
 
 // trouble is a verdict in words.
