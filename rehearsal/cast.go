@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -107,7 +108,7 @@ func FindFiles(roots []string, id string) []string {
 			if n++; n > maxWalk || len(found) >= maxFound {
 				return fs.SkipAll
 			}
-			if err == nil && strings.Contains(d.Name(), short) {
+			if err == nil && strings.Contains(d.Name(), short) && !slices.Contains(found, name) { // of roots within each other
 				found = append(found, name)
 			}
 			return nil

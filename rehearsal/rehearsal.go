@@ -54,6 +54,9 @@ type Play struct {
 	Person   func(instruction string) // tells a person what to do now; nil: there is none
 	// Find looks for files of an id below the directories where its agent may keep them. For words.
 	Find func(id string) []string
+	// Held names the files with the id in their names that the pane's processes hold open, each with
+	// its process. For words.
+	Held func(ctx context.Context, pane, id string) []string
 	// Patterns says where the template says that the conversation lies, in the agent's environment.
 	Patterns func(id string) ([]string, error)
 }
@@ -528,7 +531,7 @@ func (r *rehearsal) durable(ctx context.Context) error {
 	} else if !r.check(p.Durability == "present", "transcript", r.where(), "%s", r.seen(p)) {
 		return errStop
 	}
-	r.proof(p)
+	r.proof(ctx, p)
 	return nil
 }
 
@@ -558,7 +561,7 @@ func (r *rehearsal) where() string {
 }
 
 // proof says whether the process was seen to have the id open.
-func (r *rehearsal) proof(p pane) {
+func (r *rehearsal) proof(ctx context.Context, p pane) {
 	var kinds []string
 	for _, o := range r.Template.Observe {
 		if !slices.Contains(kinds, o.Kind) {
@@ -573,7 +576,18 @@ func (r *rehearsal) proof(p pane) {
 	case slices.Equal(kinds, []string{"hook"}):
 		r.note(Skipped, "proof", "", "%s (has phux-agent hooks install %s been run?)", p.Reason, r.Template.ID)
 	default:
-		r.note(Failed, "proof", "correct [[observe]]: path, id, pid, start and start_unit, where", "%s", p.Reason)
+		do := "correct [[observe]]: path, id, pid, start and start_unit, where"
+		if r.Held != nil {
+			if held := r.Held(ctx, r.pane, r.id); len(held) > 0 {
+				do += "; held open with its id in the name: " + strings.Join(held, ", ")
+			}
+		}
+		if r.Find != nil {
+			if found := r.Find(r.id); len(found) > 0 {
+				do += "; files with its id in their name: " + strings.Join(found, ", ")
+			}
+		}
+		r.note(Failed, "proof", do, "%s", p.Reason)
 	}
 }
 
@@ -661,7 +675,11 @@ func (r *rehearsal) restore(ctx context.Context) error {
 		result = *p.Result
 	}
 	words := strings.Trim(strings.Join([]string{p.Verdict, result, p.Reason}, ", "), ", ")
-	if !r.check(p.Verdict == "resume" && result == "running", "restored", cmpOr(p.Hint, "run it by hand with resume_args in "+r.Dir+" and read what it says"), "%s", words) {
+	do := cmpOr(p.Hint, "run it by hand with resume_args in "+r.Dir+" and read what it says")
+	if cmd, err := r.Template.Build(integrations.Request{Op: integrations.Resume, ID: r.id, PluginRoot: r.Root}); err == nil && p.Verdict == "resume" {
+		do = "correct resume_args; this was run: " + strings.Join(cmd.Argv, " ")
+	}
+	if !r.check(p.Verdict == "resume" && result == "running", "restored", do, "%s", words) {
 		return errStop
 	}
 	now, err := r.look(ctx)

@@ -230,7 +230,7 @@ func TestFindFiles(t *testing.T) {
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := FindFiles([]string{filepath.Join(base, "nowhere"), base}, one); !slices.Equal(got, []string{name}) {
+	if got := FindFiles([]string{filepath.Join(base, "nowhere"), base, base}, one); !slices.Equal(got, []string{name}) {
 		t.Errorf("%q", got)
 	}
 	if got := FindFiles([]string{base}, two); got != nil {

@@ -137,6 +137,7 @@ func (a *app) rehearse(cmd *cobra.Command, f rehearseFlags, id string) error {
 		stage.environ = withoutServer(a.environ)
 		play.Person = a.person(stage)
 		play.Find = func(id string) []string { return rehearsal.FindFiles(a.likelyStores(own.Template), id) }
+		play.Held = stage.held
 	} else {
 		th, err := rehearsal.Build(filepath.Join(stage.base, "t"), own.Template, src, stage.self, a.getenv("PATH"))
 		if err != nil {
@@ -396,6 +397,46 @@ func (s *stage) Process(ctx context.Context, pane string) ([]string, bool, error
 		return nil, false, nil // it ended just now
 	}
 	return args, true, nil
+}
+
+// held names what the processes of a pane hold open that has the id in its name.
+func (s *stage) held(ctx context.Context, pane, id string) []string {
+	out, err := s.ask(ctx, "display-message", "-p", "-t", pane, "#{pane_pid}")
+	if err != nil {
+		return nil
+	}
+	root, err := strconv.Atoi(out)
+	if err != nil {
+		return nil
+	}
+	table, err := proc.ReadTable()
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, pid := range append([]int{root}, pids(table.Descendants(root))...) {
+		files, err := proc.OpenFiles(pid)
+		if err != nil {
+			continue // ended since
+		}
+		for _, f := range files {
+			if strings.Contains(filepath.Base(f.Target), id) && len(found) < maxHeld {
+				args, _ := proc.Cmdline(pid)
+				found = append(found, fmt.Sprintf("%s by process %d (%s)", f.Target, pid, strings.Join(args, " ")))
+			}
+		}
+	}
+	return found
+}
+
+const maxHeld = 5 // files that are named
+
+func pids(all []proc.Info) []int {
+	out := make([]int, len(all))
+	for i := range all {
+		out[i] = all[i].PID
+	}
+	return out
 }
 
 func (s *stage) Cut(ctx context.Context) error {
