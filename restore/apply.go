@@ -57,19 +57,9 @@ func Apply(ctx context.Context, e Env, p *Plan) (*Report, error) {
 		made.takenKeys(ctx, held)
 	}
 	for i := range p.Sessions {
-		if p.Sessions[i].Action == Fill {
-			made.fill(ctx, &p.Sessions[i], &r.Sessions[i])
-			continue
-		}
-		if p.Sessions[i].Action != Create {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			r.Sessions[i].fail(err)
-			continue
-		}
-		made.session(ctx, &p.Sessions[i], &r.Sessions[i])
+		made.one(ctx, &p.Sessions[i], &r.Sessions[i])
 	}
+	made.again(ctx, r)
 	if !p.Options.NoWait {
 		made.watch(ctx)
 	}
@@ -141,6 +131,20 @@ func (k *work) key(archived string) string {
 	return archived
 }
 
+// one does what the plan says of one session.
+func (k *work) one(ctx context.Context, sp *SessionPlan, r *SessionReport) {
+	switch sp.Action {
+	case Fill:
+		k.fill(ctx, sp, r)
+	case Create:
+		if err := ctx.Err(); err != nil {
+			r.fail(err)
+			return
+		}
+		k.session(ctx, sp, r)
+	}
+}
+
 // session makes one session, or leaves nothing of it.
 func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 	ask := *sp.create
@@ -191,6 +195,9 @@ func (k *work) session(ctx context.Context, sp *SessionPlan, r *SessionReport) {
 	if errors.Is(err, host.ErrSessionExists) {
 		release(claims...)
 		r.Action, r.Reason = SkipExisting, fmt.Sprintf("a session %q appeared meanwhile, and is left as it is", sp.HostName)
+		for i := range r.Panes {
+			r.Panes[i].waits()
+		}
 		if sp.aside != nil {
 			r.Aside, r.Reason = "", fmt.Sprintf("the session %q is in use now, and is left as it is", sp.HostName)
 		}

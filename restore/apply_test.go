@@ -268,6 +268,7 @@ func TestLockedRestoreDoesNothing(t *testing.T) {
 func TestSessionThatAppearsMeanwhileWins(t *testing.T) {
 	s := newStage(t)
 	s.add("other", s.pane("claude-code", id2))
+	s.shellSession("mine") // the server runs already
 	once := false
 	s.h.Hook(func(ctx context.Context, c memory.Call) error {
 		if c.Step != memory.StepCommit || c.Create.Name != "work" || once {
@@ -279,7 +280,7 @@ func TestSessionThatAppearsMeanwhileWins(t *testing.T) {
 		return err
 	})
 	r := s.apply()
-	wantResults(t, r, "skip-existing work:1.0 resume null", "skip-existing work:1.1 shell null", "create other:0.0 resume running")
+	wantResults(t, r, "skip-existing work:1.0 pending null", "skip-existing work:1.1 shell null", "create other:0.0 resume running")
 	if !strings.Contains(r.Sessions[0].Reason, "meanwhile") || r.Outcome() != Done {
 		t.Errorf("%q, outcome %d", r.Sessions[0].Reason, r.Outcome())
 	}
