@@ -61,8 +61,8 @@ state = "blocked"
 `
 
 var templates = map[string]string{
-	"demo":  identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + proofOf,
-	"late":  identity + `never_prompted = "lost"` + proofOf,
+	"demo": identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]` + proofOf,
+	"late": identity + `never_prompted = "lost"` + proofOf,
 	"until": identity + `fresh_args = ["--session-id", "${PHUX_AGENT_SESSION_ID}"]
 never_prompted = "fresh-until-file"` + proofOf,
 	"blind": identity,
@@ -152,8 +152,8 @@ func (r *rig) idle(int, string) bool { return true }
 
 func (r *rig) ancestors(pid int) []owner.Process { return r.chain[pid] }
 
-func (r *rig) reports(_ *integrations.Template, _ owner.Process, pid int, _ []*integrations.Template) error {
-	return r.between[pid]
+func (r *rig) reports(_ *integrations.Template, _ owner.Process, from owner.Line, _ []*integrations.Template) error {
+	return r.between[from.PID]
 }
 
 func (r *rig) find(_ owner.Claims, _ *integrations.Template, id metadata.Identity, _ integrations.Env) owner.Live {

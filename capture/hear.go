@@ -14,12 +14,17 @@ import (
 	"github.com/phux-agent/phux-agent/owner"
 )
 
-// Report is what an agent's hook said, to this process.
+// Report is what an agent's hook said.
 type Report struct {
 	Integration string
-	Event       string // empty: the payload says it
-	Payload     []byte // the provider's own JSON; the caller bounds it
-	PID         int    // the process that was called: the proof is in what stands above it
+	Event       string     // empty: the payload says it
+	Payload     []byte     // the provider's own JSON; the caller bounds it
+	From        owner.Line // the process that was called: the proof is in what stands above it
+	// Said is the id that the payload named, where only that is left of it: then no state is told.
+	Said string
+	// Settle is called once the report has proved to be the agent's own, and before anything is
+	// written: an error where another one of this agent came later. Nil asks nobody.
+	Settle func(agent owner.Process) error
 }
 
 // Heard is what became of a report.
@@ -91,7 +96,7 @@ func Hear(ctx context.Context, r Request, rep Report) (Heard, error) {
 }
 
 func (l *view) hear(ctx context.Context, rep Report, last bool) (Heard, error) {
-	chain := l.proofs.ancestors(rep.PID)
+	chain := rep.From.Processes()
 	p, err := l.above(chain)
 	var hand *owner.ByHand
 	if errors.Is(err, ErrNoPane) && l.Adopt {
@@ -108,10 +113,13 @@ func (l *view) hear(ctx context.Context, rep Report, last bool) (Heard, error) {
 	if p.own.Template.ID != rep.Integration {
 		return refuse(fmt.Errorf("%w: its agent is %s, and this is a report of %s", owner.ErrNotOwner, p.own.Template.ID, rep.Integration))
 	}
-	if err := l.proofs.reports(p.own.Template, p.root, rep.PID, l.enabled()); err != nil {
+	if err := l.proofs.reports(p.own.Template, p.root, rep.From, l.enabled()); err != nil {
 		return refuse(err)
 	}
-	told, live := owner.Tells(p.own.Template, rep.Event, rep.Payload)
+	told, live := owner.Said{}, false
+	if rep.Said == "" {
+		told, live = owner.Tells(p.own.Template, rep.Event, rep.Payload)
+	}
 	h, err := l.identify(ctx, rep, p, hand, last)
 	if !live || errors.Is(err, host.ErrConflict) || hand != nil && err != nil {
 		return h, err
@@ -133,7 +141,10 @@ func (l *view) identify(ctx context.Context, rep Report, p *pane, hand *owner.By
 	refuse := func(err error) (Heard, error) {
 		return Heard{}, &RefusedError{Terminal: p.Terminal.ID, Reason: err.Error(), Err: err}
 	}
-	said, err := owner.Heard(p.own.Template, rep.Event, rep.Payload)
+	said, err := rep.Said, error(nil)
+	if said == "" {
+		said, err = owner.Heard(p.own.Template, rep.Event, rep.Payload)
+	}
 	if errors.Is(err, owner.ErrEvent) {
 		return Heard{}, err
 	}
@@ -142,6 +153,11 @@ func (l *view) identify(ctx context.Context, rep Report, p *pane, hand *owner.By
 	}
 	if err := l.weigh(p, said); err != nil {
 		return refuse(err)
+	}
+	if rep.Settle != nil {
+		if err := rep.Settle(p.root); err != nil {
+			return refuse(err)
+		}
 	}
 	if hand != nil {
 		if err := l.take(p, *hand, p.answer); err != nil {
@@ -250,7 +266,7 @@ func (l *view) weigh(p *pane, said string) error {
 	case p.answer.Kind == owner.Confirmed:
 		return nil
 	case p.answer.Kind == owner.Unknown && said != "" && slices.Contains(p.answer.Open, said):
-		p.answer = owner.Answer{Kind: owner.Confirmed, ID: said, By: hookKind}
+		p.answer = owner.Answer{Kind: owner.Confirmed, ID: said, By: hookKind, Open: p.answer.Open}
 		return nil
 	case said != "" && len(p.answer.Open) > 0:
 		return fmt.Errorf("%s, and the hook names another one", p.answer.Reason)
@@ -280,7 +296,7 @@ func (l *view) confirm(ctx context.Context, p *pane) error {
 	facts := p.remembered()
 	facts.OwnerPID, facts.OwnerStart = p.root.PID, p.root.Start
 	if old.OwnerPID == facts.OwnerPID && old.OwnerStart == facts.OwnerStart && old.ConfirmedBy == facts.ConfirmedBy &&
-		old.Unconfirmed == "" && l.now.Sub(old.ConfirmedAt) < quiet && !p.stale && !p.keyed {
+		old.Opened == facts.Opened && old.Unconfirmed == "" && l.now.Sub(old.ConfirmedAt) < quiet && !p.stale && !p.keyed {
 		return nil
 	}
 	return l.store(ctx, p, facts.Fitted())

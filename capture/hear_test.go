@@ -93,7 +93,19 @@ func (r *rig) real() *rig {
 
 func (r *rig) hear(integration, event string, reporter int, id string) (Heard, error) {
 	payload := fmt.Sprintf(`{"session_id":%q,"kind":"main","source":"x","extra":[1,{"a":null}]}`, id)
-	return Hear(context.Background(), r.req, Report{Integration: integration, Event: event, Payload: []byte(payload), PID: reporter})
+	return Hear(context.Background(), r.req, Report{Integration: integration, Event: event, Payload: []byte(payload), From: r.line(reporter)})
+}
+
+// line is what stands above a process: as the rig says, else as the machine does.
+func (r *rig) line(pid int) owner.Line {
+	if r.req.proofs == nil {
+		return owner.LineOf(pid)
+	}
+	l := owner.Line{Process: owner.Process{PID: pid}}
+	for _, p := range r.chain[pid] {
+		l.Above = append(l.Above, owner.Link{Process: p})
+	}
+	return l
 }
 
 // keeps writes the registry file by which the agent proves its conversation.
@@ -249,7 +261,7 @@ func TestHearRefusals(t *testing.T) {
 			root, from := r.tree(ownTree)
 			p := r.session("work", spec2("told", idA))[0]
 			must(t, r.host.SetPID(p, root))
-			_, err := Hear(context.Background(), r.req, Report{Integration: c.integration, Event: c.event, Payload: []byte(c.payload), PID: from})
+			_, err := Hear(context.Background(), r.req, Report{Integration: c.integration, Event: c.event, Payload: []byte(c.payload), From: r.line(from)})
 			switch {
 			case c.want == "ok" && err != nil:
 				t.Error(err)
@@ -262,6 +274,72 @@ func TestHearRefusals(t *testing.T) {
 				t.Errorf("the record is %s", r.record(p))
 			}
 		})
+	}
+}
+
+// A report that is judged late: what brought it has ended, and what stood above it was taken down.
+func TestHearLate(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		settle       error
+		want         string // empty: taken in
+	}{
+		{"a grandchild's", grandTree, nil, ""},
+		{"a nested agent's", nestedTree, nil, "stands between"},
+		{"a daemon's", daemonTree, nil, "no agent of a pane"},
+		{"and a later one came", grandTree, errors.New("told something else"), "told something else"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t).real()
+			root, reporter := r.tree(c.script)
+			p := r.session("work", spec2("told", idA))[0]
+			must(t, r.host.SetPID(p, root))
+			line := owner.LineOf(reporter)
+			// The agent's script waits for nothing more, so stop it, or it would end as well.
+			must(t, syscall.Kill(root, syscall.SIGSTOP))
+			for _, a := range append([]owner.Process{line.Process}, line.Processes()...) {
+				if a.PID == root {
+					break
+				}
+				if a.Start >= r.born {
+					must(t, syscall.Kill(a.PID, syscall.SIGKILL))
+				}
+			}
+			for proc.Alive(proc.ID(line.Process)) {
+				time.Sleep(time.Millisecond)
+			}
+			settled := owner.Process{}
+			h, err := Hear(context.Background(), r.req, Report{Integration: "told", Event: "Start", From: line, Said: idD, Settle: func(a owner.Process) error {
+				settled = a
+				return c.settle
+			}})
+			if c.want == "" {
+				if err != nil || h.Changed == "" || r.record(p) != idD || settled.PID != root || h.Told {
+					t.Errorf("%+v, %v, record %s, settled %+v", h, err, r.record(p), settled)
+				}
+				return
+			}
+			var refused *RefusedError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || r.record(p) != idA {
+				t.Errorf("%v, want %q; record %s", err, c.want, r.record(p))
+			}
+			if c.settle == nil && settled.PID != 0 {
+				t.Error("settled for a report that is not the agent's")
+			}
+		})
+	}
+	// And of an agent that has ended since, nothing is taken in.
+	r := newRig(t).real()
+	root, reporter := r.tree(ownTree)
+	p := r.session("work", spec2("told", idA))[0]
+	must(t, r.host.SetPID(p, root))
+	line := owner.LineOf(reporter)
+	must(t, syscall.Kill(root, syscall.SIGKILL))
+	for id := proc.ID(r.ident(root)); proc.Alive(id); {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := Hear(context.Background(), r.req, Report{Integration: "told", Event: "Start", From: line, Said: idD}); err == nil || r.record(p) != idA {
+		t.Errorf("%v, record %s", err, r.record(p))
 	}
 }
 
@@ -281,6 +359,18 @@ func TestHearAmongSeveral(t *testing.T) {
 	if h, err := r.hear("both", "Start", 99, idD); err != nil || r.record(p) != idD {
 		t.Fatalf("%+v, %v, %s", h, err, r.record(p))
 	}
+	// One more is open since, of which no hook told: it may be the active one.
+	r.answers[root] = owner.Answer{Kind: owner.Unknown, Reason: "3 conversations open", Open: []string{idA, idC, idD}}
+	if got := r.look()[p]; !strings.Contains(got.Reason, "its hook has not said since") || got.Record.NativeID != idD {
+		t.Errorf("one more is open: %+v", got)
+	}
+	if _, err := r.hear("both", "Start", 99, idD); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.look()[p]; got.Reason != "" {
+		t.Errorf("said again: %+v", got)
+	}
+	r.answers[root] = owner.Answer{Kind: owner.Unknown, Reason: "2 conversations open", Open: []string{idA, idD}}
 	// And so it stays, as long as the same process has it open.
 	got := r.look()[p]
 	if got.Record.NativeID != idD || got.Facts.Unconfirmed != "" || !got.Facts.ConfirmedAt.Equal(when) || got.Reason != "" {

@@ -39,8 +39,8 @@ type proofs interface {
 	idle(pid int, tty string) bool
 	// ancestors are the processes above one, nearest first.
 	ancestors(pid int) []owner.Process
-	// reports says whether a process speaks for the agent that root is.
-	reports(t *integrations.Template, root owner.Process, pid int, others []*integrations.Template) error
+	// reports says whether a process speaks, or spoke, for the agent that root is.
+	reports(t *integrations.Template, root owner.Process, from owner.Line, others []*integrations.Template) error
 	// find says who runs an identity.
 	find(owner.Claims, *integrations.Template, metadata.Identity, integrations.Env) owner.Live
 }
@@ -161,12 +161,12 @@ func (m *machine) ancestors(pid int) []owner.Process {
 	return o.Ancestors(pid)
 }
 
-func (m *machine) reports(t *integrations.Template, root owner.Process, pid int, others []*integrations.Template) error {
+func (m *machine) reports(t *integrations.Template, root owner.Process, from owner.Line, others []*integrations.Template) error {
 	o, err := m.table()
 	if err != nil {
 		return err
 	}
-	return o.Reports(t, root, pid, others)
+	return o.Reports(t, root, from, others)
 }
 
 func (m *machine) find(c owner.Claims, t *integrations.Template, id metadata.Identity, env integrations.Env) owner.Live {

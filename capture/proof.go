@@ -146,6 +146,10 @@ func (p *pane) trust() {
 	if provable(p.own.Template) && !slices.Contains(p.answer.Open, p.Record.NativeID) {
 		return
 	}
+	if n := len(p.answer.Open); n > max(f.Opened, 1) {
+		p.answer.Reason = fmt.Sprintf("%s, and its hook has not said since that it is still this one", p.answer.Reason)
+		return
+	}
 	p.answer = owner.Answer{Kind: owner.Confirmed, ID: p.Record.NativeID, By: f.ConfirmedBy}
 	p.heard = true
 }
@@ -187,7 +191,7 @@ func (l *view) decide() {
 	}
 	for _, p := range l.panes {
 		if p.move == "" && p.answer.Kind == owner.Confirmed && !p.heard {
-			p.Facts.ConfirmedAt, p.Facts.Unconfirmed, p.Facts.ConfirmedBy = l.now, "", byHook(p.answer)
+			p.Facts.ConfirmedAt, p.Facts.Unconfirmed, p.Facts.ConfirmedBy, p.Facts.Opened = l.now, "", byHook(p.answer), len(p.answer.Open)
 		}
 	}
 }
@@ -231,6 +235,7 @@ func (l *view) apply(ctx context.Context, p *pane) error {
 	facts.PluginID, facts.IntegrationID = rec.PluginID, rec.IntegrationID
 	facts.OwnerPID, facts.OwnerStart = p.root.PID, p.root.Start
 	facts.ConfirmedAt, facts.Unconfirmed, facts.Durability, facts.ConfirmedBy = l.now, "", "", byHook(p.answer)
+	facts.Opened = len(p.answer.Open)
 	if p.answer.Kind != owner.Confirmed { // taken on somebody's word
 		facts.ConfirmedAt, facts.Unconfirmed = time.Time{}, p.answer.Reason
 	}

@@ -23,6 +23,7 @@ type LaunchFacts struct {
 	OwnerStart    uint64    `json:"owner_start,omitzero"`    // its start time, in clock ticks since boot
 	ConfirmedAt   time.Time `json:"confirmed_at,omitzero"`   // when the record was last proven; UTC
 	ConfirmedBy   string    `json:"confirmed_by,omitzero"`   // "hook" where only a report of the owner proved it; empty: what the owner keeps
+	Opened        int       `json:"opened,omitzero"`         // how many conversations the owner had open then, where those were several
 	Unconfirmed   string    `json:"unconfirmed,omitzero"`    // why the last observation did not confirm it
 	Previous      []string  `json:"previous,omitempty"`      // earlier native ids, newest first, at most MaxPrevious
 	NotPreserved  []string  `json:"not_preserved,omitempty"` // extra arguments that a restore will not bring back
@@ -72,6 +73,8 @@ func (f LaunchFacts) Validate() error {
 		return &BoundError{Field: "unconfirmed", Bound: NotUTF8}
 	case f.OwnerPID < 0:
 		return &BoundError{Field: "owner_pid", Bound: Negative}
+	case f.Opened < 0:
+		return &BoundError{Field: "opened", Bound: Negative}
 	case f.ConfirmedAt.Year() < 0 || f.ConfirmedAt.Year() > 9999:
 		return &BoundError{Field: "confirmed_at", Bound: BadTime, Want: "a year of four digits"}
 	case f.GoneAt.Year() < 0 || f.GoneAt.Year() > 9999:
@@ -125,7 +128,7 @@ func decodeLaunchFacts(b []byte) (f LaunchFacts, err error) {
 		"confirmed_at": &f.ConfirmedAt, "unconfirmed": &f.Unconfirmed, "previous": &f.Previous,
 		"not_preserved": &f.NotPreserved, "pending": &f.Pending, "durability": &f.Durability,
 		"ended": &f.Ended, "epoch": &f.Epoch, "confirmed_by": &f.ConfirmedBy,
-		"gone_at": &f.GoneAt,
+		"gone_at": &f.GoneAt, "opened": &f.Opened,
 	}
 	err = object(b, false, func(name string, d *jsontext.Decoder) error {
 		field, known := at[name]

@@ -75,7 +75,7 @@ func isAgent(i proc.Info, program, id string) bool {
 	if program == "" {
 		return false
 	}
-	if i.Comm == program || len(program) > 15 && i.Comm == program[:15] {
+	if calls(i.Comm, program) {
 		return true
 	}
 	exe, err := proc.Exe(i.PID)

@@ -3,7 +3,6 @@ package owner
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/phux-agent/phux-agent/integrations"
@@ -22,31 +21,32 @@ func (o *Observer) Ancestors(pid int) []Process {
 	return out
 }
 
-// Reports checks that process pid was started by the agent that root is: pid descends from the
-// owner's own block, and no other agent stands between, of any of the templates others. Nothing
-// but ancestry counts: an environment is inherited by whoever is started, and carried about by
-// daemons. A refusal wraps ErrNotOwner.
-func (o *Observer) Reports(t *integrations.Template, root Process, pid int, others []*integrations.Template) error {
+// Reports checks that a process was started by the agent that root is: the line above it leads to the
+// owner's own block, and no other agent stands between, of any of the templates others. Root must
+// run still; what stood between may have ended. Nothing but ancestry counts: an environment is
+// inherited by whoever is started, and carried about by daemons. A refusal wraps ErrNotOwner.
+func (o *Observer) Reports(t *integrations.Template, root Process, from Line, others []*integrations.Template) error {
 	info, ok := o.table.Get(root.PID)
 	if !ok || info.Start != root.Start || info.Dead() {
 		return fmt.Errorf("%w: process %d has ended", ErrNotOwner, root.PID)
 	}
-	own := map[int]bool{}
+	own := map[Process]bool{}
 	for _, member := range o.block(t, info) {
 		// What a script waits for may be an agent of another integration.
 		if member.PID == info.PID || !runsAny(member, without(others, t)) {
-			own[member.PID] = true
+			own[processOf(member)] = true
 		}
 	}
-	for _, a := range o.table.Ancestors(pid) {
-		if own[a.PID] {
+	agents := append(slices.Clone(others), t)
+	for _, a := range from.Above {
+		if own[a.Process] {
 			return nil
 		}
-		if o.isAnyAgent(a, info, append(others, t)) {
-			return fmt.Errorf("%w: process %d (%s) stands between, which is an agent itself", ErrNotOwner, a.PID, command(o.args(a)))
+		if a.runsAny(agents) || a.likens(o.args(info)) {
+			return fmt.Errorf("%w: process %d (%s) stands between, which is an agent itself", ErrNotOwner, a.PID, command(a.Args))
 		}
 	}
-	return fmt.Errorf("%w: process %d does not descend from it", ErrNotOwner, pid)
+	return fmt.Errorf("%w: process %d does not descend from it", ErrNotOwner, from.PID)
 }
 
 // without are the templates whose program is not t's.
@@ -59,16 +59,6 @@ func without(templates []*integrations.Template, t *integrations.Template) []*in
 		}
 	}
 	return out
-}
-
-// isAnyAgent reports a process that runs one of the templates' programs, or one that calls itself
-// as root does, where root has written over its own arguments.
-func (o *Observer) isAnyAgent(i, root proc.Info, templates []*integrations.Template) bool {
-	if runsAny(i, templates) {
-		return true
-	}
-	a, b := o.args(i), o.args(root)
-	return len(a) > 0 && len(b) == 1 && path.Base(a[0]) == path.Base(b[0])
 }
 
 // runsAny reports a process that runs one of the templates' programs.

@@ -272,11 +272,11 @@ func TestObserveBelowAScript(t *testing.T) {
 			// What it starts reports for it, unless it is an agent of another integration.
 			below := o.table.Descendants(f.PID)
 			reporter := below[len(below)-1].PID
-			if err := o.Reports(tmpl, f.Process, reporter, []*integrations.Template{tmpl, other}); err != nil {
+			if err := o.Reports(tmpl, f.Process, LineOf(reporter), []*integrations.Template{tmpl, other}); err != nil {
 				t.Error(err)
 			}
 			other.Launch.Command = []string{"core"}
-			if err := o.Reports(tmpl, f.Process, reporter, []*integrations.Template{tmpl, other}); !errors.Is(err, ErrNotOwner) {
+			if err := o.Reports(tmpl, f.Process, LineOf(reporter), []*integrations.Template{tmpl, other}); !errors.Is(err, ErrNotOwner) {
 				t.Errorf("of another integration's agent: %v", err)
 			}
 			other.Launch.Command = []string{"onefile"}

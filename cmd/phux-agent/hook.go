@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,7 +28,7 @@ const hookVerb = "hook"
 // Bounds of one call by a hook, which an agent may wait for.
 const (
 	hookTime    = time.Second
-	payloadTime = 400 * time.Millisecond // of it, for a payload whose writer does not come to an end
+	payloadTime = 700 * time.Millisecond // of it, for a payload whose writer does not come to an end
 	maxPayload  = 1 << 20                // bytes that are kept of a payload
 	maxDrained  = 16 << 20               // bytes that are read of it, so that its writer is not cut off
 	maxAbove    = 64                     // processes above us that are looked at
@@ -58,6 +59,7 @@ func hook(args, environ []string, stdin io.Reader) int {
 	ctx, cancel := context.WithTimeout(context.Background(), hookTime)
 	defer cancel()
 	ended := make(chan struct{})
+	var waits atomic.Bool
 	go func() {
 		defer close(ended)
 		defer func() {
@@ -65,21 +67,27 @@ func hook(args, environ []string, stdin io.Reader) int {
 				a.hookLog(args, fmt.Sprintf("error: %v", p))
 			}
 		}()
-		if word := a.hear(ctx, args); word != "" {
+		if word := a.hear(ctx, args, &waits); word != "" {
 			a.hookLog(args, word)
 		}
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		a.hookLog(args, "error: it did not come to an end in time")
+		word := "error: it did not come to an end in time"
+		if waits.Load() {
+			word += "; the next save or ps takes in what it told"
+		}
+		a.hookLog(args, word)
 	}
 	return done
 }
 
-// hear returns what is worth noting.
-func (a *app) hear(ctx context.Context, args []string) string {
-	rep := capture.Report{PID: os.Getpid()}
+// hear returns what is worth noting in the log. waits tells meanwhile that the report is put down,
+// and is heard again where nothing becomes of it now.
+func (a *app) hear(ctx context.Context, args []string, waits *atomic.Bool) string {
+	var rep capture.Report
+	now := time.Now()
 	switch len(args) {
 	case 2:
 		rep.Integration, rep.Event = args[0], args[1]
@@ -90,7 +98,7 @@ func (a *app) hear(ctx context.Context, args []string) string {
 	}
 	payload := make(chan []byte, 1)
 	go func() { payload <- readPayload(a.stdin) }()
-	chain := chainAbove(rep.PID)
+	chain := chainAbove(os.Getpid())
 	apps, said := a.above(chain)
 	select {
 	case rep.Payload = <-payload:
@@ -102,22 +110,34 @@ func (a *app) hear(ctx context.Context, args []string) string {
 		}
 		return "" // an agent that runs in no pane
 	}
-	var last error
+	var last, unnoted error
 	for _, b := range apps {
 		h, err := b.unprobed()
 		if err != nil {
 			last = err
 			continue
 		}
-		if b.heardBefore(h, rep, chain) {
+		box := b.hearsay(h)
+		if box.Empty() && b.heardBefore(h, rep, chain) {
 			return ""
 		}
+		if rep.From.PID == 0 {
+			rep.From = owner.LineOf(os.Getpid())
+		}
+		note, err := b.noted(box, &rep, now)
+		if err != nil {
+			unnoted = err
+		}
+		waits.Store(note != nil)
 		req, err := b.captureRequest(h)
 		if err != nil {
 			return "error: " + err.Error()
 		}
 		req.Info = nil // asked for only where something is to be changed
 		heard, err := capture.Hear(ctx, req, rep)
+		if judged(err) {
+			box.Remove(note)
+		}
 		b.heard(ctx, h, heard)
 		switch {
 		case err == nil && heard.Changed != "":
@@ -134,7 +154,7 @@ func (a *app) hear(ctx context.Context, args []string) string {
 	if errors.As(last, &refused) {
 		return "refused: " + last.Error()
 	}
-	return "error: " + last.Error()
+	return "error: " + errors.Join(last, unnoted).Error()
 }
 
 // chainAbove is a process and what stands above it, of this user or not, nearest first.

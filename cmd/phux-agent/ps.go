@@ -92,6 +92,7 @@ func (a *app) lookAt(ctx context.Context) ([]capture.Pane, error) {
 		return nil, err
 	}
 	began := time.Now()
+	a.takeIn(ctx, h, req)
 	_, panes, err := capture.Look(ctx, req)
 	if err != nil {
 		return nil, noServer("list panes", err)

@@ -229,6 +229,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 	began := time.Now()
 	req := s.req
 	req.Auto = o.auto
+	s.app.takeIn(ctx, s.host, req)
 	ar, panes, err := capture.Capture(ctx, req)
 	if err != nil {
 		return nil, noServer("save", err)
