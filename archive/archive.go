@@ -72,9 +72,10 @@ type Host struct {
 
 // Held says why a save did not take the last good generation's place when it was written.
 type Held struct {
-	State   string `json:"state"`   // "empty" | "shrunk"
-	Reason  string `json:"reason"`  // in words
-	Against uint64 `json:"against"` // the last good generation of that moment
+	State   string `json:"state"`           // "empty" | "shrunk" | "settling"
+	Reason  string `json:"reason"`          // in words
+	Against uint64 `json:"against"`         // the last good generation of that moment
+	Uptime  int64  `json:"uptime,omitzero"` // seconds since boot at that moment, for clocks may be set
 }
 
 type Session struct {
@@ -90,6 +91,8 @@ type Session struct {
 type Pending struct {
 	Since time.Time `json:"since"`
 	From  uint64    `json:"from"` // where it was live last
+	// Waited is how long saves have seen it wait, in seconds: what a clock that jumps adds is bounded.
+	Waited int64 `json:"waited,omitzero"`
 	// Name is the session's own name where Session.Name had to be another, because a live
 	// session has taken it; empty where they are the same.
 	Name string `json:"name,omitzero"`

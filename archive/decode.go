@@ -296,6 +296,19 @@ func (r *reader) number(to *uint64) error {
 	return nil
 }
 
+// seconds is a time that has passed: no more than a time.Duration holds.
+func (r *reader) seconds(to *int64) error {
+	var n uint64
+	if err := r.number(&n); err != nil {
+		return err
+	}
+	if n > math.MaxInt64/uint64(time.Second) {
+		return r.fail("%d seconds", n)
+	}
+	*to = int64(n)
+	return nil
+}
+
 func (r *reader) time(to *time.Time) error {
 	if null, err := r.null(); null || err != nil {
 		return err
@@ -429,6 +442,8 @@ func (r *reader) held(to **Held) error {
 			return r.optionalText(&h.Reason, MaxText)
 		case "against":
 			return r.number(&h.Against)
+		case "uptime":
+			return r.seconds(&h.Uptime)
 		}
 		return r.skip()
 	})
@@ -528,6 +543,8 @@ func (r *reader) pending(to **Pending) error {
 			return r.time(&p.Since)
 		case "from":
 			return r.number(&p.From)
+		case "waited":
+			return r.seconds(&p.Waited)
 		case "name":
 			return r.optionalText(&p.Name, MaxName)
 		}

@@ -124,7 +124,7 @@ func fit(a *Archive) (*Archive, error) {
 	}
 	if a.Held != nil {
 		h := *a.Held
-		h.State, h.Reason = fitWord(h.State), fitText(h.Reason, MaxText)
+		h.State, h.Reason, h.Uptime = fitWord(h.State), fitText(h.Reason, MaxText), max(h.Uptime, 0)
 		f.Held = &h
 		if h.State == "" {
 			f.Held = nil
@@ -180,7 +180,7 @@ func fitSession(s *Session) {
 	s.Cwd, _ = fitDir(s.Cwd)
 	if s.Pending != nil {
 		p := *s.Pending
-		p.Since, p.Name = fitTime(p.Since), fitText(p.Name, MaxName)
+		p.Since, p.Name, p.Waited = fitTime(p.Since), fitText(p.Name, MaxName), max(p.Waited, 0)
 		s.Pending = &p
 	}
 	s.Windows = slices.Clone(s.Windows)
@@ -367,6 +367,17 @@ func (w *writer) time(name string, t time.Time) {
 	w.times = false
 }
 
+// seconds writes a time that has passed, which is a time.
+func (w *writer) seconds(name string, n int64) {
+	if n <= 0 {
+		return
+	}
+	was := w.times
+	w.times = true
+	w.number(name, uint64(n))
+	w.times = was
+}
+
 func (w *writer) texts(name string, s []string) {
 	if len(s) == 0 {
 		return
@@ -429,6 +440,7 @@ func (a *Archive) file(b body) ([]byte, error) {
 		w.text("state", h.State)
 		w.text("reason", h.Reason)
 		w.number("against", h.Against)
+		w.seconds("uptime", h.Uptime)
 		w.close('}')
 	}
 	w.optional("content", a.Content)
@@ -472,6 +484,7 @@ func (w *writer) session(s *Session) {
 		w.open('{')
 		w.time("since", p.Since)
 		w.number("from", p.From)
+		w.seconds("waited", p.Waited)
 		w.optional("name", p.Name)
 		w.close('}')
 	}

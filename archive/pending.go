@@ -95,6 +95,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 	p := Pending{From: e.Generation, Since: c.now}
 	if s.Pending != nil {
 		p = *s.Pending
+		p.Waited += int64(passed(e.SavedAt, c.now, c.age) / time.Second)
 	} else if e.SavedAt.After(c.now) {
 		p.Since = e.SavedAt // the clock was set back: the wait begins no earlier than that
 	}
@@ -104,7 +105,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 	if asked && !c.dismissed[w] {
 		c.declined = append(c.declined, w)
 	}
-	if asked || c.dismissed[w] || c.tooOld(&s, e) {
+	if asked || c.dismissed[w] || c.tooOld(&s, &p, e) {
 		s.eachPane(func(p *Pane) {
 			if p.AgentSession != nil {
 				c.dropped++
@@ -144,9 +145,16 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 	c.out, c.sources = append(c.out, s), append(c.sources, source{e, listed})
 }
 
-// tooOld needs two clocks to agree, now's and the source's: one wrong moment loses nothing.
-func (c *carrier) tooOld(s *Session, e *Entry) bool {
-	return s.Pending != nil && c.now.Sub(s.Pending.Since) > c.age && e.SavedAt.Sub(s.Pending.Since) > c.age
+// tooOld needs three clocks to agree: now's, the source's, and the time that saves saw passing. A
+// clock that is wrong for a while loses nothing.
+func (c *carrier) tooOld(s *Session, p *Pending, e *Entry) bool {
+	return s.Pending != nil && c.now.Sub(p.Since) > c.age && e.SavedAt.Sub(p.Since) > c.age && time.Duration(p.Waited)*time.Second > c.age
+}
+
+// passed is what two moments at which something was saved say about a bound of age. A clock that
+// was set back says nothing, and one that was set forward not more than an eighth of it.
+func passed(from, to time.Time, bound time.Duration) time.Duration {
+	return min(max(to.Sub(from), 0), bound/8)
 }
 
 // free is another name for a session whose own is taken.

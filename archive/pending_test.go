@@ -236,13 +236,29 @@ func TestTooOld(t *testing.T) {
 	b.clock = b.clock.Add(300 * day) // the machine was off: the wait begins now
 	got := b.save(ws("L2", "0"))
 	b.wantSaid(got.Archive, "0", "[work=a from 1]")
-	b.clock = b.clock.Add(31 * day)
-	got = b.save(ws("L2", "1")) // the first that is too late; one wrong clock must not decide
-	b.wantSaid(got.Archive, "1", "[work=a from 1]")
-	got = b.save(ws("L2", "2"))
-	b.wantSaid(got.Archive, "2")
+	for i := range 10 {
+		b.clock = b.clock.Add(3 * day)
+		got = b.save(ws("L2", fmt.Sprint("n", i))) // the last is the first that is too late; one wrong clock must not decide
+		b.wantSaid(got.Archive, fmt.Sprint("n", i), "[work=a from 1]")
+	}
+	got = b.save(ws("L2", "last"))
+	b.wantSaid(got.Archive, "last")
 	if got.State != Good {
 		t.Errorf("%s: %s", got.State, got.Reason)
+	}
+}
+
+// A clock that stays wrong, and one that is set again and again: what waits is carried on.
+func TestAClockThatStaysAheadLosesNothing(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	b := newBench(t)
+	b.save(ws("L1", "work=a"))
+	for i, set := range []time.Duration{0, year, year, year, 0, 2 * year, 2 * year, -year, 2 * year} {
+		b.set = set
+		got := b.save(ws(fmt.Sprintf("L%d", 2+i/3), fmt.Sprint(i)))
+		if !slices.Contains(said(got.Archive), "[work=a from 1]") {
+			t.Fatalf("save %d, with the clock set by %s: %q", i, set, said(got.Archive))
+		}
 	}
 }
 

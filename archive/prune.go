@@ -155,7 +155,8 @@ func (s Store) take(l *listing, sl slot) error {
 }
 
 func (s Store) judgements(l *listing, keep int, age time.Duration, note bool) (out []Judgement) {
-	p := pruner{keep: keep, age: age, now: s.now(), distinct: map[string]bool{}, last: map[string]uint64{}}
+	now := s.now()
+	p := pruner{keep: keep, age: age, now: now, later: now, distinct: map[string]bool{}, last: map[string]uint64{}}
 	for i := len(l.slots) - 1; i >= 0; i-- {
 		sl := l.slots[i]
 		head, err := s.head(sl)
@@ -168,6 +169,7 @@ func (s Store) judgements(l *listing, keep int, age time.Duration, note bool) (o
 		if head != nil {
 			j.SavedAt, j.State = head.SavedAt, stateOf(head.Held, err == nil)
 		}
+		p.see(head)
 		j.Goes, j.Why = p.beyond(head, err, sl)
 		spared := ""
 		switch {
@@ -196,6 +198,8 @@ type pruner struct {
 	keep      int
 	age       time.Duration
 	now       time.Time
+	later     time.Time       // when the one above was saved
+	passed    time.Duration   // since then, as the saves above saw time pass
 	distinct  map[string]bool // good ones that are kept for what they say
 	good, bad int
 	last      map[string]uint64 // of a host life: its last good generation, seen to be one
@@ -211,9 +215,19 @@ func (p *pruner) relied(s Store, l *listing, instance string, n uint64) bool {
 	return top > n
 }
 
+// see takes the time of the next generation down.
+func (p *pruner) see(head *Archive) {
+	if head == nil || head.SavedAt.IsZero() {
+		return
+	}
+	p.passed += passed(head.SavedAt, p.later, p.age)
+	p.later = head.SavedAt
+}
+
 // beyond says whether a generation is past the bounds, and why it is or is not.
 func (p *pruner) beyond(head *Archive, err error, sl slot) (goes bool, why string) {
-	old := head != nil && p.age > 0 && p.now.Sub(head.SavedAt) > p.age
+	// By the clock, and by what saves saw of it: one that was set forward must not empty a history.
+	old := head != nil && p.age > 0 && p.now.Sub(head.SavedAt) > p.age && p.passed > p.age
 	aged := fmt.Sprintf("it is older than %s", many(int(p.age/(24*time.Hour)), "day"))
 	if err != nil {
 		p.bad++

@@ -20,6 +20,9 @@ import (
 type Store struct {
 	Dir string // $XDG_STATE_HOME/phux-agent/archives/<server>
 	Now func() time.Time
+	// Uptime is the time since this machine was started, by a clock that nobody sets; 0 where that
+	// is not known. Nil asks the system.
+	Uptime func() time.Duration
 
 	// Machine is this machine's fingerprint, for a home that several machines share: generations
 	// of another one are passed over by Best and named. Empty means that it is not known.
@@ -38,10 +41,6 @@ const DefaultPendingAge = 30 * 24 * time.Hour
 // DefaultWait is how long a save waits for another one.
 const DefaultWait = 10 * time.Second
 
-// shutdownTime is how long a server that is being shut down may take to lose its panes: what
-// still is so after it is no shutdown.
-const shutdownTime = 60 * time.Second
-
 // State of a generation: what it was judged when it was written, and the decisions beside it.
 type State string
 
@@ -49,6 +48,9 @@ const (
 	Good     State = "good"
 	HeldNone State = "held: empty"
 	HeldFew  State = "held: shrunk"
+	// Settling: a save by itself that lost a conversation a moment ago, as the first save in a
+	// shutdown does. It becomes good by itself, and nobody need be told.
+	Settling State = "held: settling"
 	Corrupt  State = "corrupt"
 	// Edited: it can be read, and its bytes are not those that this store wrote. Best passes over
 	// it, no save carries anything of it on, and a restore that names it treats it as imported.
@@ -57,8 +59,9 @@ const (
 
 // Words of Held.State.
 const (
-	heldEmpty  = "empty"
-	heldShrunk = "shrunk"
+	heldEmpty    = "empty"
+	heldShrunk   = "shrunk"
+	heldSettling = "settling"
 )
 
 // Entry is one generation as listed.
@@ -164,7 +167,8 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	}
 	s.sweep(l)
 	h := s.history(l, &a.Host)
-	now := s.now()
+	m := s.moment()
+	now := m.now
 
 	next := *a
 	next.Held, next.Content, next.Distinct, next.Counts = nil, "", "", nil
@@ -181,7 +185,7 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	f.Content, f.Distinct, f.Counts = text.content, text.distinct, f.counts()
 
 	if e := h.last; e != nil && !h.broken && e.Archive.Host.Instance == f.Host.Instance && (o.Name == "" || o.Name == e.Name) && contentOf(e.Archive) == f.Content {
-		return s.unchanged(l, h, f, o, c, now)
+		return s.unchanged(l, h, f, o, c, m)
 	}
 	if o.Base != nil && *o.Base != l.base() {
 		return Saved{}, ErrStaleWriter
@@ -192,7 +196,7 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 	}
 	n++
 	f.Generation, f.Prev = n, h.newest
-	f.Held = judge(f, h, c, now)
+	f.Held = s.judge(l, f, h, c, o, m)
 	b, err := f.file(text)
 	if err != nil {
 		return Saved{}, err
@@ -227,8 +231,8 @@ func (s Store) save(a *Archive, o SaveOptions) (Saved, error) {
 
 // unchanged is a save that says what the last one said. It is evidence all the same: what was
 // held because it might have been a shutdown, and still is so, was none.
-func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *carrier, now time.Time) (Saved, error) {
-	e := *h.last
+func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *carrier, m moment) (Saved, error) {
+	e, now := *h.last, m.now
 	if h.headOnly {
 		// What was not read is what was to be saved, but for the times in it.
 		f.SavedAt, f.Generation, f.Prev = e.SavedAt, e.Generation, e.Archive.Prev
@@ -242,7 +246,10 @@ func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *c
 	case e.State == Good || e.Archive.Held == nil:
 	case o.Accept:
 		by = "save --accept"
-	case e.Archive.Held.State == heldShrunk && apart(now, e.SavedAt) >= shutdownTime:
+	case s.judge(l, f, h, c, o, m) != nil:
+	case e.Archive.Held.State == heldSettling && !o.Auto:
+		by = "save"
+	default:
 		by = "a later save found the same"
 	}
 	if by != "" {
@@ -253,40 +260,6 @@ func (s Store) unchanged(l *listing, h *history, f *Archive, o SaveOptions, c *c
 	}
 	s.remember(l, e.Generation, h.newest, now)
 	return Saved{Entry: e, Unchanged: true, TextsErr: s.saveTexts(e, o, c, true)}, nil
-}
-
-// apart is the time between two moments, whichever way the clock was set between them.
-func apart(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
-
-// judge says why an archive must not take the last good one's place.
-func judge(f *Archive, h *history, c *carrier, now time.Time) *Held {
-	if h.good == nil {
-		return nil
-	}
-	g := h.good.Archive
-	live, had := f.Counts.Live, countsOf(h.good).Live
-	if total := had + countsOf(h.good).Pending - c.dropped; live+f.Counts.Pending == 0 && total > 0 {
-		return &Held{
-			State: heldEmpty, Against: h.good.Generation,
-			Reason: fmt.Sprintf("it has no agent's conversation, and generation %d has %d", h.good.Generation, total),
-		}
-	}
-	if g.Host.Instance != f.Host.Instance || 2*live >= had {
-		return nil
-	}
-	for _, e := range h.held {
-		// A save that was held for the same reason a minute ago or more, and of which not again
-		// more than half is gone.
-		then := countsOf(&e).Live
-		if e.Archive.Host.Instance == f.Host.Instance && e.Archive.Held.State == heldShrunk && apart(now, e.SavedAt) >= shutdownTime && 2*live >= then {
-			return nil
-		}
-	}
-	return &Held{
-		State: heldShrunk, Against: h.good.Generation,
-		Reason: fmt.Sprintf("%d of the %d live conversations of generation %d are gone, as in a shutdown; a save that finds the same after %d s makes it good",
-			had-live, had, h.good.Generation, int(shutdownTime.Seconds())),
-	}
 }
 
 // countsOf counts an archive that was read whole, and believes one of which the head was read.

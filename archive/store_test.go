@@ -23,11 +23,13 @@ type bench struct {
 	testing.TB
 	Store
 	clock time.Time
+	set   time.Duration // by how much somebody set the clock
 }
 
 func newBench(t testing.TB) *bench {
 	b := &bench{TB: t, clock: noon}
-	b.Store = Store{Dir: filepath.Join(t.TempDir(), "archives", "tmux-default"), Now: func() time.Time { return b.clock }, Machine: "m", fs: faultfs.NoSync}
+	up := func() time.Duration { return b.clock.Sub(noon) + 1000*time.Hour }
+	b.Store = Store{Uptime: up, Dir: filepath.Join(t.TempDir(), "archives", "tmux-default"), Now: func() time.Time { return b.clock.Add(b.set) }, Machine: "m", fs: faultfs.NoSync}
 	return b
 }
 
@@ -77,10 +79,10 @@ func said(a *Archive) (out []string) {
 	return out
 }
 
-// save saves a minute later than the last time, so that what is new is new.
+// save saves so much later than the last time that what was new is so no more.
 func (b *bench) save(a *Archive, o ...SaveOptions) Saved {
 	b.Helper()
-	b.clock = b.clock.Add(time.Minute)
+	b.clock = b.clock.Add(ShutdownTime)
 	return b.saveNow(a, o...)
 }
 
@@ -341,7 +343,7 @@ func TestHeldShrunk(t *testing.T) {
 		if held.State != HeldFew || !strings.Contains(held.Reason, "3 of the 4") {
 			t.Fatalf("%s: %s", held.State, held.Reason)
 		}
-		b.clock = b.clock.Add(shutdownTime - time.Millisecond)
+		b.clock = b.clock.Add(ShutdownTime - time.Second)
 		if got := b.saveNow(ws("L1", "work=a")); got.State != HeldFew || !got.Unchanged {
 			t.Fatalf("too early: %+v", got)
 		}
@@ -352,7 +354,7 @@ func TestHeldShrunk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.clock = b.clock.Add(time.Millisecond)
+		b.clock = b.clock.Add(time.Second)
 		if got := b.saveNow(ws("L1", "work=a")); got.State != Good || !got.Unchanged {
 			t.Fatalf("%+v", got)
 		}
@@ -377,14 +379,14 @@ func TestHeldShrunk(t *testing.T) {
 		b.save(ws("L1", "s0=a"))
 		var got Saved
 		for i := range 6 {
-			b.clock = b.clock.Add(10 * time.Second)
+			b.clock = b.clock.Add(ShutdownTime / 6)
 			got = b.saveNow(ws("L1", fmt.Sprintf("s%d=a", i+1)))
 			if i < 5 && got.State != HeldFew {
-				t.Fatalf("after %d s: %s", 10*(i+1), got.State)
+				t.Fatalf("after %d sixths: %s", i+1, got.State)
 			}
 		}
 		if got.State != Good {
-			t.Errorf("after a minute: %s: %s", got.State, got.Reason)
+			t.Errorf("after that time: %s: %s", got.State, got.Reason)
 		}
 	})
 	t.Run("still shrinking is held again", func(t *testing.T) {
@@ -417,15 +419,22 @@ func TestHeldShrunk(t *testing.T) {
 			t.Error(got.State)
 		}
 	})
-	t.Run("a clock that was set back", func(t *testing.T) {
-		b := newBench(t)
-		b.save(full())
-		b.save(ws("L1", "work=a"))
-		b.clock = b.clock.Add(-time.Hour)
-		if got := b.saveNow(ws("L1", "work=a")); got.State != Good {
-			t.Errorf("held for an hour more: %s", got.State)
-		}
-	})
+	for _, set := range []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour} {
+		t.Run(fmt.Sprintf("a clock that was set by %s", set), func(t *testing.T) {
+			b := newBench(t)
+			b.save(full())
+			b.save(ws("L1", "work=a"))
+			b.set = set
+			b.clock = b.clock.Add(ShutdownTime - time.Second)
+			if got := b.saveNow(ws("L1", "x=a")); got.State != HeldFew {
+				t.Errorf("the clock was set, and a shutdown is over: %s", got.State)
+			}
+			b.clock = b.clock.Add(time.Second)
+			if got := b.saveNow(ws("L1", "y=a")); got.State != Good {
+				t.Errorf("held for ever: %s: %s", got.State, got.Reason)
+			}
+		})
+	}
 }
 
 // E1, E3, E14, F4.
@@ -633,7 +642,7 @@ func TestLocks(t *testing.T) {
 	if _, err := b.Lock("restore"); !errors.As(err, &busy) || busy.Who.PID != os.Getpid() || busy.Who.What != "restore" || !strings.Contains(err.Error(), fmt.Sprintf("another restore is running (pid %d)", os.Getpid())) {
 		t.Errorf("a second restore: %v", err)
 	}
-	if who, ok := b.Restoring(); !ok || who.What != "restore" || !who.Since.Equal(noon.Add(time.Minute)) {
+	if who, ok := b.Restoring(); !ok || who.What != "restore" || !who.Since.Equal(b.clock) {
 		t.Errorf("%+v %v", who, ok)
 	}
 	// The restore's own last act, and a save that somebody asked for.
@@ -824,13 +833,23 @@ func TestPrune(t *testing.T) {
 	if d := cmp.Diff([]uint64{1, 3, 6, 7, 16, 17, 18}, generations(t, b.Store)); d != "" {
 		t.Error(d)
 	}
-	// By age; a clock far ahead leaves the newest distinct ones.
+	// By age, and not by one clock that is far ahead.
 	b.clock = b.clock.Add(1000 * day)
 	removed, err := b.Prune(50, day)
+	if err != nil || len(removed) > 0 {
+		t.Errorf("by a clock that is far ahead: %d, %v", len(removed), err)
+	}
+	for range 20 {
+		b.clock = b.clock.Add(day/8 - ShutdownTime)
+		a := ws("L1", "work=c4")
+		a.Sessions[0].Windows[0].Panes[0].Title = b.clock.String()
+		b.save(a) // 19…38
+	}
+	removed, err = b.Prune(50, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]uint64{1, 3, 6, 7, 18}, generations(t, b.Store)); d != "" {
+	if d := cmp.Diff([]uint64{1, 3, 6, 7, 30, 31, 32, 33, 34, 35, 36, 37, 38}, generations(t, b.Store)); d != "" {
 		t.Errorf("%s removed %d", d, len(removed))
 	}
 }

@@ -60,7 +60,7 @@ func Adopt(ctx context.Context, r Request, q Adoption) (*Adopted, error) {
 		r.Now = time.Now
 	}
 	if r.proofs == nil {
-		r.proofs = newMachine()
+		r.proofs = newMachine(r.Now)
 	}
 	if r.Getenv == nil {
 		r.Getenv = os.LookupEnv

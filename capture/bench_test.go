@@ -28,7 +28,7 @@ func BenchmarkCapture(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b)
 			b.Setenv("DEMO_HOME", filepath.Join(b.TempDir(), "demo"))
-			self, _ := newMachine().process(os.Getpid())
+			self, _ := newMachine(time.Now).process(os.Getpid())
 			specs := make([]spec, 200)
 			for i := range specs {
 				specs[i] = spec{integration: integration, id: uuid.NewString(), mode: host.Shell}

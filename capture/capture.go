@@ -42,7 +42,7 @@ type Request struct {
 	Adopt bool
 	// Programs may run again after a restore: of a pane that runs one, the arguments are saved.
 	Programs map[string]config.Program
-	// Auto: nobody asked for this save. What ended within the last minute may have been ended by
+	// Auto: nobody asked for this save. What ended within archive.ShutdownTime may have been ended by
 	// a shutdown, and is archived as failed: a restore brings it back. A later save knows better.
 	Auto bool
 
@@ -133,7 +133,7 @@ func look(ctx context.Context, r Request) (*view, error) {
 		l := newView(r, w)
 		l.info = info
 		if l.proofs == nil {
-			l.proofs = newMachine()
+			l.proofs = newMachine(r.Now)
 		}
 		l.observe()
 		l.decide()

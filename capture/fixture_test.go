@@ -99,8 +99,8 @@ type rig struct {
 	env     map[string]string
 }
 
-func (r *rig) process(pid int) (owner.Process, bool) { return newMachine().process(pid) }
-func (r *rig) alive(p owner.Process) bool            { return newMachine().alive(p) }
+func (r *rig) process(pid int) (owner.Process, bool) { return newMachine(time.Now).process(pid) }
+func (r *rig) alive(p owner.Process) bool            { return newMachine(time.Now).alive(p) }
 func (r *rig) began(p owner.Process) time.Time       { return r.births[p.PID] }
 
 func (r *rig) observe(t *integrations.Template, root owner.Process) owner.Answer {

@@ -79,7 +79,7 @@ func Hear(ctx context.Context, r Request, rep Report) (Heard, error) {
 		r.Now = time.Now
 	}
 	if r.proofs == nil {
-		r.proofs = newMachine()
+		r.proofs = newMachine(r.Now)
 	}
 	for n := 1; ; n++ {
 		w, err := r.Host.Snapshot(ctx)

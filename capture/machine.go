@@ -49,10 +49,11 @@ type proofs interface {
 type machine struct {
 	table func() (*owner.Observer, error)
 	read  atomic.Pointer[owner.Observer] // what table returned, once it did
+	now   func() time.Time
 }
 
-func newMachine() *machine {
-	m := &machine{}
+func newMachine(now func() time.Time) *machine {
+	m := &machine{now: now}
 	m.table = sync.OnceValues(func() (*owner.Observer, error) {
 		o, err := owner.NewObserver()
 		if err == nil {
@@ -81,7 +82,13 @@ func (m *machine) alive(p owner.Process) bool {
 	return ok && now == p
 }
 
-func (m *machine) began(p owner.Process) time.Time { return proc.Time(p.Start) }
+func (m *machine) began(p owner.Process) time.Time {
+	began := proc.Time(p.Start)
+	if began.IsZero() {
+		return began
+	}
+	return m.now().Add(-time.Since(began)) // by the clock of the look
+}
 
 func (m *machine) observe(t *integrations.Template, root owner.Process) owner.Answer {
 	if !provable(t) {

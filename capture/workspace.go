@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -118,11 +117,8 @@ func layout(t host.Tree) *archive.Layout {
 	return &archive.Layout{Kind: "split", Dir: dir, Ratio: t.Ratio, Left: layout(*t.Left), Right: layout(*t.Right)}
 }
 
-// shutdownTime is how long a shutdown may take: agents that are told to end at one exit with 0,
-// one after the other, and a save in between must not take that for a person's wish.
-const shutdownTime = time.Minute
-
-// justEnded reports an agent of which nobody can say yet that a person ended it. The shell that
+// justEnded reports an agent of which nobody can say yet that a person ended it: in a shutdown agents
+// that are told to end exit with 0, one after the other. The shell that
 // stands in its pane began when it ended; of one that had ended before a restore, the facts say so.
 //
 // An agent that was started in the calling pane leaves a shell that is older than it, and one that is
@@ -132,7 +128,7 @@ func (l *view) justEnded(p *pane) bool {
 	case !l.Auto:
 		return false
 	case p.leftNoTime():
-		return p.Facts.GoneAt.IsZero() || l.now.Sub(p.Facts.GoneAt) < shutdownTime
+		return p.Facts.GoneAt.IsZero() || l.now.Sub(p.Facts.GoneAt).Abs() < archive.ShutdownTime
 	case p.host.Origin != host.Ended || p.Facts.Ended || p.Record == nil:
 		return false
 	}
@@ -141,7 +137,7 @@ func (l *view) justEnded(p *pane) bool {
 		return true // its terminal is about to go, too
 	}
 	began := l.proofs.began(shell)
-	return !began.IsZero() && l.now.Sub(began) < shutdownTime
+	return !began.IsZero() && l.now.Sub(began) < archive.ShutdownTime
 }
 
 // leftNoTime reports an ended agent whose pane does not show when it ended.

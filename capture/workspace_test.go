@@ -270,7 +270,7 @@ func TestWhatEndedJustNowIsNotAWish(t *testing.T) {
 	must(t, r.host.Exit(ps[0], host.Exit{}))
 	shell := r.sleeper()
 	must(t, r.host.SetPID(ps[0], shell))
-	r.births = map[int]time.Time{shell: when.Add(-shutdownTime + time.Second), r.live(ps[1]).PID: when}
+	r.births = map[int]time.Time{shell: when.Add(-archive.ShutdownTime + time.Second), r.live(ps[1]).PID: when}
 	states := func() (out []string) {
 		t.Helper()
 		for _, p := range r.capture().Sessions[0].Windows[0].Panes {
@@ -289,7 +289,7 @@ func TestWhatEndedJustNowIsNotAWish(t *testing.T) {
 	if got := states(); !slices.Equal(got, []string{Exited, Ended}) {
 		t.Errorf("within the minute: %q", got)
 	}
-	r.births[shell] = when.Add(-shutdownTime)
+	r.births[shell] = when.Add(-archive.ShutdownTime)
 	if got := states(); !slices.Equal(got, []string{Ended, Ended}) {
 		t.Errorf("after it: %q", got)
 	}
@@ -325,9 +325,11 @@ func TestWhatIsFirstSeenEndedIsNotAWish(t *testing.T) {
 	must(t, r.host.EndBound(here))
 	now = now.Add(time.Hour)
 	states(Exited)
-	now = now.Add(shutdownTime - time.Second)
+	now = now.Add(archive.ShutdownTime - time.Second)
 	states(Exited)
 	now = now.Add(time.Second)
+	states(Ended)
+	now = now.Add(-365 * 24 * time.Hour) // a clock that was set back makes nobody wait for a year
 	states(Ended)
 	r.req.Auto = false
 	states(Ended)

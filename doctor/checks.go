@@ -337,6 +337,10 @@ func history(f *Facts) []Finding {
 		if why == "" && n.Err != nil {
 			why = n.Err.Error()
 		}
+		if n.State == archive.Settling {
+			out = append(out, Finding{Grade: Note, Text: fmt.Sprintf("generation %d is newer and waits for its proof: %s", n.Generation, why)})
+			continue
+		}
 		remedy := "phux-agent " + f.Server + "archive show " + strconv.FormatUint(n.Generation, 10)
 		if n.State != archive.Corrupt && n.State != archive.Edited {
 			remedy = save + " --accept, if the workspace is right as it is"

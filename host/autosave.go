@@ -22,6 +22,10 @@ type Autosaver interface {
 	// off. With a, which a heartbeat gives, the setting is made whole again (a configuration that
 	// was read again may have wiped it) and the next heartbeat is armed.
 	Tick(ctx context.Context, token string, a *Autosave) (current bool, err error)
+	// Again has one call with ChangeTick come so much later, also where nothing changes meanwhile: what
+	// came of this one is to be looked at once more. One that is armed already does for both. Of a
+	// setting that was replaced or turned off nothing is armed.
+	Again(ctx context.Context, token string, after time.Duration) error
 }
 
 // Autosave is what is called, and when.
@@ -45,13 +49,14 @@ const (
 // AutosaveState is what a server holds of it.
 type AutosaveState struct {
 	Setting Setting
-	Token   string    // of SettingOn
-	Program string    // what is called; empty where it is not on
-	Wanted  int       // hooks, or what else calls us
-	Present int       // of them, those that are in place
-	Taken   []string  // what stands where ours belong, and is not ours
-	Armed   time.Time // when a call for a change was armed last; zero where never
-	Beat    time.Time // when the heartbeat was armed last
+	Token   string        // of SettingOn
+	Program string        // what is called; empty where it is not on
+	Wanted  int           // hooks, or what else calls us
+	Present int           // of them, those that are in place
+	Taken   []string      // what stands where ours belong, and is not ours
+	Armed   time.Time     // when a call for a change was armed last; zero where never
+	Beat    time.Time     // when the heartbeat was armed last
+	Every   time.Duration // between two heartbeats; 0 where that is not known
 }
 
 // Setting of a server's autosave.

@@ -65,6 +65,12 @@ type Summary struct {
 	// UnsavedSince is when something was first seen that no good generation holds; zero where
 	// nothing was.
 	UnsavedSince time.Time `json:"unsaved_since,omitzero"`
+	// CheckedAt is when a save by itself was made, or found nothing to save, and Awake is how long the
+	// machine had been awake then, in seconds; Every is the time that autosave leaves between two, in
+	// seconds, 0 where it is not on.
+	CheckedAt time.Time `json:"checked_at,omitzero"`
+	Awake     int64     `json:"awake,omitzero"`
+	Every     int64     `json:"every,omitzero"`
 	// Label is what the host was last told to show.
 	Label string `json:"label,omitzero"`
 }
@@ -156,7 +162,8 @@ func same(a, b Summary) bool {
 	a.Agents, b.Agents = nil, nil
 	return agents && a.SchemaVersion == b.SchemaVersion && a.Server == b.Server && a.ServerPID == b.ServerPID &&
 		a.ServerLife == b.ServerLife && a.At.Equal(b.At) && a.SavedAt.Equal(b.SavedAt) && a.Generation == b.Generation &&
-		a.UnsavedSince.Equal(b.UnsavedSince) && a.Label == b.Label
+		a.UnsavedSince.Equal(b.UnsavedSince) && a.Label == b.Label &&
+		a.CheckedAt.Equal(b.CheckedAt) && a.Awake == b.Awake && a.Every == b.Every
 }
 
 // Begin makes a summary one of this life of the server: what was said of another one's agents and
@@ -164,6 +171,7 @@ func same(a, b Summary) bool {
 func (s *Summary) Begin(server string, pid int, life string) {
 	if life != s.ServerLife || pid != s.ServerPID {
 		s.Agents, s.Label, s.UnsavedSince = nil, "", time.Time{}
+		s.CheckedAt, s.Awake, s.Every = time.Time{}, 0, 0
 	}
 	s.Server, s.ServerPID, s.ServerLife = server, pid, life
 }
@@ -214,6 +222,15 @@ func (s *Summary) Saved(generation uint64, at time.Time, good bool, now time.Tim
 		return
 	}
 	s.Changed(now)
+}
+
+// Checked notes that autosave, which comes every so often, has looked; every is 0 where it was turned
+// off. awake is how long the machine has been awake.
+func (s *Summary) Checked(now time.Time, awake, every time.Duration) {
+	s.CheckedAt, s.Awake, s.Every = now, int64(awake/time.Second), int64(every/time.Second)
+	if every <= 0 {
+		s.CheckedAt, s.Awake = time.Time{}, 0
+	}
 }
 
 // Changed notes that something was seen that no generation holds yet.

@@ -72,18 +72,18 @@ func TestFormat(t *testing.T) {
 		"{server}: {text}{age}":          "tmux-default: 2 agents, 1 waitingold",
 		"100%":                           "100%",
 	} {
-		if got, err := s.Format(format, "old", time.UTC); err != nil || got != want {
+		if got, err := s.Format(format, "old", time.Time{}, time.UTC); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", format, got, err, want)
 		}
 	}
 	for _, bad := range []string{"{", "{agents", "{nothing}", "{}"} {
 		var e *UnknownSlotError
-		if _, err := s.Format(bad, "", time.UTC); !errors.As(err, &e) {
+		if _, err := s.Format(bad, "", time.Time{}, time.UTC); !errors.As(err, &e) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	for _, slot := range Slots {
-		if _, err := s.Format("{"+slot+"}", "", time.UTC); err != nil {
+		if _, err := s.Format("{"+slot+"}", "", noon, time.UTC); err != nil {
 			t.Error(err)
 		}
 	}

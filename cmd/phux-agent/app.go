@@ -128,7 +128,7 @@ func (a *app) store(info host.Info) (archive.Store, error) {
 	}
 	base := filepath.Join(d.State, "archives")
 	return archive.Store{
-		Dir: filepath.Join(base, info.Server), Now: time.Now, Machine: machine(),
+		Dir: filepath.Join(base, info.Server), Now: a.now, Machine: machine(),
 		PendingAge: time.Duration(c.Restore.PendingDays) * 24 * time.Hour,
 		// One memory for all servers: what was exported from one may be restored on another.
 		OwnDir: filepath.Join(base, ".exported"),

@@ -161,7 +161,7 @@ func (a *app) archiveList(cmd *cobra.Command) error {
 		return nil
 	}
 	t := ui.NewTable("GENERATION", "SAVED", "LIFE", "STATE", "SESSIONS", "CONVERSATIONS", "NAME")
-	now := time.Now()
+	now := a.now()
 	for i, e := range entries {
 		g := list[i]
 		records := strconv.Itoa(g.Records)
@@ -231,7 +231,7 @@ func (a *app) archiveShow(cmd *cobra.Command, args []string) error {
 			Archive *archive.Archive `json:"archive"`
 		}{schemaVersion, generationOf(e), e.Archive})
 	}
-	a.say("generation %d, saved %s on %s, %s", e.Generation, ago(e.SavedAt, time.Now()), e.Archive.Host.Server, string(e.State))
+	a.say("generation %d, saved %s on %s, %s", e.Generation, ago(e.SavedAt, a.now()), e.Archive.Host.Server, string(e.State))
 	a.say("  %s", e.Path)
 	if e.Reason != "" {
 		a.say("  %s", e.Reason)

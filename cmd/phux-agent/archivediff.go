@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -137,7 +136,7 @@ func mark(kind string) string {
 }
 
 func (a *app) referred(e archive.Entry) string {
-	when := "saved " + ago(e.SavedAt, time.Now())
+	when := "saved " + ago(e.SavedAt, a.now())
 	if e.Generation == 0 {
 		return fmt.Sprintf("%s, %s", a.tilde(e.Path), when)
 	}

@@ -128,7 +128,7 @@ func (a *app) sayPruned(server string, dry bool, all []archive.Judgement) error 
 			what = goes
 			n++
 		}
-		t.Row(strconv.FormatUint(j.Generation, 10), ago(j.SavedAt, time.Now()), string(j.State), what, j.Why)
+		t.Row(strconv.FormatUint(j.Generation, 10), ago(j.SavedAt, a.now()), string(j.State), what, j.Why)
 	}
 	if err := t.Write(a.stdout, ""); err != nil {
 		return err

@@ -18,6 +18,9 @@ import (
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/embedded"
 	"github.com/phux-agent/phux-agent/internal/dirs"
+	"github.com/phux-agent/phux-agent/internal/proc"
+	"github.com/phux-agent/phux-agent/internal/ui"
+	"github.com/phux-agent/phux-agent/status"
 )
 
 func (a *app) autosaveVerb() *cobra.Command {
@@ -119,6 +122,7 @@ func (a *app) autosaveOn(ctx context.Context) error {
 	if err := s.SetAutosave(ctx, want); err != nil {
 		return noServer("autosave", err)
 	}
+	a.checked(ctx, h, false, true)
 	if a.json {
 		return a.autosaveSay(ctx, h, s)
 	}
@@ -151,6 +155,7 @@ func (a *app) autosaveOff(ctx context.Context) error {
 	if err := s.StopAutosave(ctx); err != nil {
 		return noServer("autosave", err)
 	}
+	a.checked(ctx, h, false, false)
 	if a.json {
 		return a.autosaveSay(ctx, h, s)
 	}
@@ -171,13 +176,14 @@ func (a *app) autosaveStatus(ctx context.Context) error {
 type autosaveDocument struct {
 	SchemaVersion    int       `json:"schema_version"`
 	Server           string    `json:"server"`
-	State            string    `json:"state"` // on, off, stale, damaged
+	State            string    `json:"state"` // on, off, stale, damaged, overdue
 	Reason           string    `json:"reason"`
 	Program          string    `json:"program"`
 	Hooks            int       `json:"hooks"`
 	HooksWanted      int       `json:"hooks_wanted"`
 	DebounceSeconds  int       `json:"debounce_seconds"`
 	HeartbeatMinutes int       `json:"heartbeat_minutes"`
+	OverdueSince     time.Time `json:"overdue_since,omitzero"`
 	Last             *lastAuto `json:"last"` // the last save by itself; null where there was none
 }
 
@@ -189,6 +195,10 @@ type lastAuto struct {
 	Generation uint64    `json:"generation"`
 	Reason     string    `json:"reason"`
 	Millis     int64     `json:"millis"`
+	// Awake is how long the machine had been awake then, in seconds, since the boot of that name: what
+	// it sleeps, and what is done to its clock, makes nothing overdue.
+	Awake int64  `json:"awake,omitzero"`
+	Boot  string `json:"boot,omitzero"`
 }
 
 func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) error {
@@ -211,11 +221,14 @@ func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) erro
 			break
 		}
 		self, _ := a.ownPath()
-		switch info, err := os.Stat(st.Program); {
-		case err != nil || info.IsDir():
+		doc.OverdueSince = a.overdue(st, doc.Last)
+		switch {
+		case !executable(st.Program):
 			doc.State, doc.Reason = "stale", st.Program+", which the server calls, is not there any more"
 		case len(st.Taken) > 0:
 			doc.State, doc.Reason = "damaged", "somebody else uses "+strings.Join(st.Taken, ", ")
+		case !doc.OverdueSince.IsZero():
+			doc.State, doc.Reason = "overdue", overdueWords(doc.OverdueSince, a.now())
 		case st.Present < st.Wanted:
 			// The next heartbeat mends it.
 			doc.Reason = fmt.Sprintf("%d of its %d hooks are gone until the next heartbeat", st.Wanted-st.Present, st.Wanted)
@@ -248,7 +261,7 @@ func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) erro
 		a.say("  phux-agent %sautosave on", a.serverFlags())
 	}
 	if l := doc.Last; l != nil {
-		line := fmt.Sprintf("  last: %s, %s", ago(l.At, time.Now()), l.Result)
+		line := fmt.Sprintf("  last: %s, %s", ago(l.At, a.now()), l.Result)
 		if l.Generation > 0 {
 			line += fmt.Sprintf(", generation %d", l.Generation)
 		}
@@ -258,6 +271,26 @@ func (a *app) autosaveSay(ctx context.Context, h *hosted, s host.Autosaver) erro
 		a.say("%s", line)
 	}
 	return nil
+}
+
+// overdue is since when autosave owes a call, which is on; the zero time where it does not.
+func (a *app) overdue(st host.AutosaveState, l *lastAuto) time.Time {
+	if st.Setting != host.SettingOn || st.Every <= 0 {
+		return time.Time{}
+	}
+	now, awake := a.now(), proc.Awake()
+	armed := status.Overdue(st.Beat, 0, st.Every, now, awake)
+	if l == nil || l.Awake <= 0 || armed.IsZero() && !st.Beat.After(now) {
+		return armed // nobody called yet, or a heartbeat is on its way
+	}
+	if boot, err := proc.BootID(); err != nil || boot != l.Boot {
+		return armed
+	}
+	return status.Overdue(l.At, time.Duration(l.Awake)*time.Second, st.Every, now, awake)
+}
+
+func overdueWords(since, now time.Time) string {
+	return fmt.Sprintf("a save was due since %s, and none comes", ui.Since(since, now))
 }
 
 // autosaveFile is where autosave run leaves its last word for a server.
@@ -302,7 +335,7 @@ func (a *app) autosaveRun(ctx context.Context, token, why string) error {
 	if err != nil {
 		return nil
 	}
-	start := time.Now()
+	start := a.now()
 	ctx, stop := context.WithTimeout(ctx, autosaveTime)
 	defer stop()
 	var again *host.Autosave
@@ -319,7 +352,8 @@ func (a *app) autosaveRun(ctx context.Context, token, why string) error {
 	if !current {
 		return nil
 	}
-	l := lastAuto{At: start, Why: why}
+	l := lastAuto{At: start, Why: why, Awake: int64(proc.Awake() / time.Second)}
+	l.Boot, _ = proc.BootID()
 	var done *saveDone
 	if err == nil {
 		done, err = a.saveAuto(ctx)
@@ -340,9 +374,35 @@ func (a *app) autosaveRun(ctx context.Context, token, why string) error {
 			l.Result = "saved"
 		}
 	}
-	l.Millis = time.Since(start).Milliseconds()
+	l.Millis = a.now().Sub(start).Milliseconds()
 	a.noteAutosave(a.serverName(h), l)
+	a.checked(ctx, h, l.Result == "failed", true)
+	if l.Result == "held" {
+		// Where nothing changes any more, it would be held until the next heartbeat.
+		_ = s.Again(ctx, token, archive.ShutdownTime+time.Second)
+	}
 	return nil
+}
+
+// checked notes for the status line that autosave is on, has just looked, and whether it could not save;
+// or that it is off.
+func (a *app) checked(ctx context.Context, h *hosted, failed, on bool) {
+	c, err := a.config()
+	if err != nil {
+		c = &config.Config{Autosave: config.DefaultAutosave}
+	}
+	every := c.Autosave.Heartbeat()
+	if !on {
+		every = 0
+	}
+	h.info.Server = a.serverName(h)
+	now := a.now().UTC().Truncate(time.Second)
+	a.glance(ctx, h, host.Instance{}, func(s *status.Summary) {
+		s.Checked(now, proc.Awake(), every)
+		if failed {
+			s.Changed(now)
+		}
+	})
 }
 
 // autosaveTime bounds one save by itself.
@@ -379,7 +439,7 @@ func (a *app) serverSaves(name string) embedded.Saves {
 		return embedded.Saves{}
 	}
 	return embedded.Saves{
-		On: a.wantsAutosave(c), Debounce: c.Autosave.Debounce(), Heartbeat: c.Autosave.Heartbeat(),
+		On: a.wantsAutosave(c), Debounce: c.Autosave.Debounce(), Heartbeat: c.Autosave.Heartbeat(), Settle: archive.ShutdownTime + time.Second,
 		Call: func(why string) {
 			cmd := exec.Command(self, "--host", embedded.Kind, "-L", name, "autosave", "run", "server", why)
 			cmd.Env = a.environ
@@ -413,6 +473,7 @@ func (a *app) keepSaved(ctx context.Context, h *hosted) {
 		a.warn("autosave is not on: %v", err)
 		return
 	}
+	a.checked(ctx, h, false, true)
 	if !a.json {
 		fmt.Fprintf(a.stderr, "phux-agent: autosave is on for this server (phux-agent %sautosave off)\n", a.serverFlags())
 	}

@@ -185,7 +185,7 @@ func (a *app) generations(ctx context.Context) (out []string) {
 	slices.SortFunc(list, func(x, y archive.Entry) int { return cmp.Compare(y.Generation, x.Generation) })
 	for _, e := range list[:min(len(list), 50)] {
 		if e.Generation > 0 {
-			out = append(out, candidate(strconv.FormatUint(e.Generation, 10), "%s, %s", ago(e.SavedAt, time.Now()), e.State)...)
+			out = append(out, candidate(strconv.FormatUint(e.Generation, 10), "%s, %s", ago(e.SavedAt, a.now()), e.State)...)
 		}
 	}
 	return out
@@ -193,7 +193,7 @@ func (a *app) generations(ctx context.Context) (out []string) {
 
 func (a *app) saveNames(ctx context.Context) (out []string) {
 	for _, e := range a.entries(ctx) {
-		out = append(out, candidate(e.Name, "%s", ago(e.SavedAt, time.Now()))...)
+		out = append(out, candidate(e.Name, "%s", ago(e.SavedAt, a.now()))...)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,7 +108,7 @@ func (a *app) findings(found []doctor.Finding) error {
 
 // examine gathers the facts. What cannot be found out is said in its place.
 func (a *app) examine(ctx context.Context) doctor.Facts {
-	f := doctor.Facts{Now: time.Now(), Server: a.serverFlags()}
+	f := doctor.Facts{Now: a.now(), Server: a.serverFlags()}
 	f.Program = a.examineProgram()
 	a.examineDirectories(&f)
 	c, err := a.config()
@@ -219,6 +220,14 @@ func (a *app) savingWhy(ctx context.Context, h *hosted, wanted bool) string {
 		return "autosave is not on for this server: what happens after the last save is lost with it"
 	case st.Program != "" && !executable(st.Program):
 		return fmt.Sprintf("autosave calls %s, which is not there any more", st.Program)
+	case len(st.Taken) > 0:
+		return "autosave does not work whole: somebody else uses " + strings.Join(st.Taken, ", ")
+	}
+	if since := a.overdue(st, a.lastAutosave(a.serverName(h))); !since.IsZero() {
+		return "autosave is on, but " + overdueWords(since, a.now())
+	}
+	if st.Present < st.Wanted {
+		return fmt.Sprintf("%d of the %d hooks of autosave are gone, until the next heartbeat", st.Wanted-st.Present, st.Wanted)
 	}
 	return ""
 }

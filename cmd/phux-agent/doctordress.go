@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,7 +51,7 @@ func (a *app) dress(ctx context.Context) error {
 		return fmt.Errorf("rehearse: %w", err)
 	}
 	stage := doctor.Understudy{Host: private, Words: []string{sleep, "86400"}}
-	store := archive.Store{Dir: filepath.Join(st.base, "archives"), Now: time.Now, Machine: machine()}
+	store := archive.Store{Dir: filepath.Join(st.base, "archives"), Now: a.now, Machine: machine()}
 	e, err := a.restoreEnv(ctx, &hosted{Host: stage}, store)
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func (a *app) curtain(ctx context.Context, st *stage, stage host.Host, e restore
 		return nil, nil, err
 	}
 	back, _, err := capture.Capture(ctx, capture.Request{
-		Host: stage, Registry: e.Registry, Claims: e.Claims, Now: time.Now, Machine: machine(), Getenv: a.lookup,
+		Host: stage, Registry: e.Registry, Claims: e.Claims, Now: a.now, Machine: machine(), Getenv: a.lookup,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/status"
@@ -74,11 +75,11 @@ func agentOf(p capture.Pane) status.Agent {
 
 // glanced notes what a look found that began at that time, and, where saved is not nil, the generation that was made of it.
 func (a *app) glanced(ctx context.Context, h *hosted, panes []capture.Pane, saved *saveDone, began time.Time) {
-	now := time.Now().UTC().Truncate(time.Second)
+	now := a.now().UTC().Truncate(time.Second)
 	a.glance(ctx, h, lifeOf(panes), func(s *status.Summary) {
 		s.Looked(running(panes), began, now)
 		if saved != nil {
-			s.Saved(saved.saved.Generation, saved.saved.SavedAt, saved.saved.State == goodState, now)
+			s.Saved(saved.saved.Generation, saved.saved.SavedAt, saved.saved.State == goodState || saved.saved.State == archive.Settling, now)
 			return
 		}
 		for _, p := range panes {
@@ -91,7 +92,7 @@ func (a *app) glanced(ctx context.Context, h *hosted, panes []capture.Pane, save
 
 // unsaved notes that something was made or changed which no save has seen.
 func (a *app) unsaved(ctx context.Context, h *hosted) {
-	a.glance(ctx, h, host.Instance{}, func(s *status.Summary) { s.Changed(time.Now().UTC().Truncate(time.Second)) })
+	a.glance(ctx, h, host.Instance{}, func(s *status.Summary) { s.Changed(a.now().UTC().Truncate(time.Second)) })
 }
 
 var errNoSummary = errors.New("nothing is known of this server's agents yet")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/internal/proc"
@@ -60,7 +59,7 @@ func (a *app) heard(ctx context.Context, h *hosted, heard capture.Heard) {
 	}
 	h.info.Server = server
 	a.tellPerson(heard) // first, for the rest may take the time that is left
-	now := time.Now().UTC()
+	now := a.now().UTC()
 	a.glance(ctx, h, heard.Terminal.Instance, func(s *status.Summary) {
 		if heard.Changed != "" {
 			s.Changed(now)

@@ -261,7 +261,7 @@ func (a *app) launchEnv(h *hosted) (launch.Env, error) {
 	if e.Claims, err = a.claims(); err != nil {
 		return e, err
 	}
-	e.Getenv, e.Now = a.lookup, time.Now
+	e.Getenv, e.Now = a.lookup, a.now
 	return e, nil
 }
 
@@ -385,7 +385,7 @@ func (a *app) saveAfterLaunch(ctx context.Context, h *hosted) *saveDone {
 	case err != nil:
 		a.unsaved(ctx, h)
 		a.warn("the workspace was not saved: %v", err)
-	case d != nil && d.saved.State != archive.Good:
+	case d != nil && d.saved.State != archive.Good && d.saved.State != archive.Settling:
 		a.warn("the save is %s: %s (phux-agent %ssave --accept keeps it)", string(d.saved.State), d.saved.Reason, a.serverFlags())
 	}
 	return d

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/embedded"
@@ -87,7 +86,7 @@ func (a *app) revive(ctx context.Context, seat launch.Seat) (host.Start, error) 
 	h, err := a.host(ctx)
 	var self owner.Place
 	var here host.Terminal
-	e := restore.Env{Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses}
+	e := restore.Env{Getenv: a.lookup, Now: a.now, Machine: machine(), Watch: restore.WatchProcesses}
 	if err == nil {
 		e.Host = h.Host
 		self = owner.Place{Host: h.info.Server, Terminal: a.paneID(h)}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +90,7 @@ func (a *app) lookAt(ctx context.Context) ([]capture.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	began := a.now()
 	a.takeIn(ctx, h, req)
 	_, panes, err := capture.Look(ctx, req)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -117,7 +116,7 @@ func (a *app) recordShow(cmd *cobra.Command, arg string) error {
 			{"not kept", quoteAll(f.NotPreserved)},
 		}
 		if !f.ConfirmedAt.IsZero() {
-			at := ago(f.ConfirmedAt, time.Now())
+			at := ago(f.ConfirmedAt, a.now())
 			if f.ConfirmedBy != "" {
 				at += ", by its " + f.ConfirmedBy
 			}

@@ -186,7 +186,7 @@ func (a *app) captureRequest(h *hosted) (capture.Request, error) {
 	}
 	claims, err := a.claims()
 	r := capture.Request{
-		Host: h.Host, Registry: reg, Claims: claims, Now: time.Now, Machine: machine(),
+		Host: h.Host, Registry: reg, Claims: claims, Now: a.now, Machine: machine(),
 		Getenv: a.lookup, Write: true, Adopt: c.AdoptAtSave, Programs: c.Programs,
 	}
 	if h.info.Kind != "" {
@@ -226,7 +226,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	began := s.app.now()
 	req := s.req
 	req.Auto = o.auto
 	s.app.takeIn(ctx, s.host, req)

@@ -32,7 +32,7 @@ agents' hooks keep. What may be no longer true is said to be. Without any proces
 at all, tmux shows the same by #{@phux-agent-status}.
 
 A FORMAT has slots between braces: {agents} {working} {waiting} {done} {idle}
-{unsaved} {saved} {generation} {age} {text} {server}; {{ is a brace.`,
+{unsaved} {overdue} {saved} {generation} {age} {text} {server}; {{ is a brace.`,
 		Example: `  phux-agent status
   phux-agent status --format '{waiting}/{agents}'
   phux-agent status --json`,
@@ -52,9 +52,11 @@ type statusDocument struct {
 	Age           string    `json:"age"` // why it may be no longer true, or ""
 	At            time.Time `json:"at,omitzero"`
 	status.Counts
-	SavedAt      time.Time      `json:"saved_at,omitzero"`
-	Generation   uint64         `json:"generation"`
-	UnsavedSince time.Time      `json:"unsaved_since,omitzero"`
+	SavedAt      time.Time `json:"saved_at,omitzero"`
+	Generation   uint64    `json:"generation"`
+	UnsavedSince time.Time `json:"unsaved_since,omitzero"`
+	// OverdueSince is when a save by itself was due, where autosave is on and does not come.
+	OverdueSince time.Time      `json:"overdue_since,omitzero"`
 	Panes        []status.Agent `json:"panes"`
 }
 
@@ -78,27 +80,31 @@ func (a *app) status(format string) error {
 	case err != nil:
 		return err
 	}
-	age := s.Age(time.Now(), func(pid int) bool {
+	age := s.Age(a.now(), func(pid int) bool {
 		return !proc.Ended(pid) // one that nobody reaps is gone all the same
 	})
+	overdue := s.Overdue(a.now(), proc.Awake())
+	if age == status.NoServer { // whose saves would be due?
+		overdue = time.Time{}
+	}
 	if a.json {
 		panes := s.Agents
 		if panes == nil {
 			panes = []status.Agent{}
 		}
 		return writeDocument(a.stdout, statusDocument{
-			schemaVersion, server, s.Text(time.Local), age, s.At, s.Count(), s.SavedAt, s.Generation, s.UnsavedSince, panes,
+			schemaVersion, server, s.Line(overdue, time.Local), age, s.At, s.Count(), s.SavedAt, s.Generation, s.UnsavedSince, overdue, panes,
 		})
 	}
 	if format != "" {
-		text, err := s.Format(format, age, time.Local)
+		text, err := s.Format(format, age, overdue, time.Local)
 		if err != nil {
 			return err
 		}
 		a.say("%s", text)
 		return nil
 	}
-	text := s.Text(time.Local)
+	text := s.Line(overdue, time.Local)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = ""

@@ -47,7 +47,7 @@ func (a *app) psWatch(ctx context.Context, all bool) error {
 	watched := a.summaryFile()
 	last := ""
 	for {
-		began := time.Now()
+		began := a.now()
 		text, err := a.psText(ctx, all, live)
 		took := time.Since(began)
 		switch {

@@ -17,7 +17,8 @@ type Saves struct {
 	// server cannot save by itself.
 	Call                func(why string)
 	Debounce, Heartbeat time.Duration
-	On                  bool // from the start
+	Settle              time.Duration // how long after the save of a change one more comes; 0: none
+	On                  bool          // from the start
 }
 
 // autosaveKey is a value of the server's own in which anybody may say that it is to save by itself, or
@@ -48,6 +49,27 @@ func (s *Server) due() {
 	time.AfterFunc(max(s.opt.Saves.Debounce, time.Second), func() {
 		s.mu.Lock()
 		s.saveDue = false
+		on := s.saving() && !s.closing
+		s.mu.Unlock()
+		if on {
+			s.opt.Saves.Call(host.ChangeTick)
+			s.settle()
+		}
+	})
+}
+
+// settle looks once more after a change, also where nothing changes meanwhile: a loss may be one, or
+// the beginning of a shutdown.
+func (s *Server) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.settleDue || s.opt.Saves.Settle <= 0 {
+		return
+	}
+	s.settleDue = true
+	time.AfterFunc(s.opt.Saves.Settle, func() {
+		s.mu.Lock()
+		s.settleDue = false
 		on := s.saving() && !s.closing
 		s.mu.Unlock()
 		if on {
@@ -125,3 +147,6 @@ func (h *Host) Tick(ctx context.Context, _ string, _ *host.Autosave) (bool, erro
 	s, err := h.AutosaveState(ctx)
 	return err == nil && s.Setting != host.SettingOff, err
 }
+
+// Again is host.Autosaver: the server itself looks once more after each change (Saves.Settle).
+func (h *Host) Again(context.Context, string, time.Duration) error { return nil }

@@ -72,6 +72,7 @@ type Server struct {
 	idle      *time.Timer
 	closing   bool
 	saveDue   bool
+	settleDue bool
 }
 
 var errClosing = fmt.Errorf("%w: the server is about to end", host.ErrNoServer)

@@ -37,6 +37,8 @@ const (
 	autoRun   = "@phux-auto-run"   // the words of the call, quoted for a shell
 	autoSince = "@phux-auto-since" // when the last call was armed
 	autoBeat  = "@phux-auto-beat"  // when the last heartbeat was armed
+	autoEvery = "@phux-auto-every" // seconds between two heartbeats
+	autoAgain = "@phux-auto-again" // when the last call was armed that looks once more
 	autoNow   = "@phux-auto-now"   // strftime's %s
 	autoOff   = "off"
 )
@@ -52,6 +54,9 @@ func within(option string, d time.Duration) string {
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(max(int64(d/time.Second), 1), 10)
 }
+
+// maxSeconds is more than any time between heartbeats.
+const maxSeconds = 1 << 30
 
 // late is how much later than planned a heartbeat may come before it is taken for lost.
 const late = time.Minute
@@ -81,9 +86,11 @@ func event(token string, a host.Autosave) (all, renamed string) {
 	return l.String(), r.String()
 }
 
-// settings are the lines that make the whole of it.
+// settings are the lines that make the whole of it. A heartbeat is armed where none was within half
+// of its time: a machine that slept has one that is late and one that a change began anew, and only
+// one of them goes on.
 func settings(token string, a host.Autosave) []string {
-	var l list
+	var l, beat list
 	words := make([]string, len(a.Command))
 	for i, w := range a.Command {
 		words[i] = shellWord(w)
@@ -99,7 +106,9 @@ func settings(token string, a host.Autosave) []string {
 		l.add("set-hook", "-g", h+autosaveSlot, text)
 	}
 	l.add("set-option", "-s", autoToken, token)
-	armBeat(&l, token, a)
+	l.add("set-option", "-s", autoEvery, seconds(a.Heartbeat))
+	armBeat(&beat, token, a)
+	l.add("if-shell", "-F", within(autoBeat, a.Heartbeat/2), "", beat.String())
 	return []string{l.String()}
 }
 
@@ -146,7 +155,9 @@ func (h *Host) setAutosave(ctx context.Context, a host.Autosave) error {
 		return &host.TakenError{What: taken}
 	}
 	token := newNonce()
-	if _, err := h.tool.script(ctx, settings(token, a)); err != nil {
+	anew := list{}
+	anew.add("set-option", "-su", autoBeat) // that was another setting's
+	if _, err := h.tool.script(ctx, append([]string{anew.String()}, settings(token, a)...)); err != nil {
 		return err
 	}
 	s, _, err := h.autosave(ctx)
@@ -178,7 +189,7 @@ func (h *Host) StopAutosave(ctx context.Context) error {
 }
 
 func forgetOptions() (l list) {
-	for _, o := range []string{autoRun, autoSince, autoBeat, autoNow, autoToken} {
+	for _, o := range []string{autoRun, autoSince, autoBeat, autoEvery, autoAgain, autoNow, autoToken} {
 		l.add("set-option", "-su", o)
 	}
 	return l
@@ -206,7 +217,7 @@ func (h *Host) AutosaveState(ctx context.Context) (host.AutosaveState, error) {
 // autosave reads options and hooks in one run. taken are our elements that hold what is not ours.
 func (h *Host) autosave(ctx context.Context) (s host.AutosaveState, taken []string, err error) {
 	m := newMark()
-	words := []string{"display-message", "-p", "-t", nowhere(m), m + "{#{" + autoToken + "}" + m + "#{" + autoRun + "}" + m + "#{" + autoBeat + "}" + m + "#{" + autoSince + "}" + m + "}"}
+	words := []string{"display-message", "-p", "-t", nowhere(m), m + "{#{" + autoToken + "}" + m + "#{" + autoRun + "}" + m + "#{" + autoBeat + "}" + m + "#{" + autoSince + "}" + m + "#{" + autoEvery + "}" + m + "}"}
 	for _, hook := range watched {
 		words = append(words, then, "show-hooks", "-g", hook)
 	}
@@ -214,7 +225,7 @@ func (h *Host) autosave(ctx context.Context) (s host.AutosaveState, taken []stri
 	_, rest, found := strings.Cut(string(out), m+"{")
 	head, hooks, ends := strings.Cut(rest, m+"}")
 	f := strings.Split(head, m)
-	if !found || !ends || len(f) != 4 {
+	if !found || !ends || len(f) != 5 {
 		if err == nil {
 			err = errListing
 		}
@@ -230,12 +241,15 @@ func (h *Host) autosave(ctx context.Context) (s host.AutosaveState, taken []stri
 		s.Program = firstWord(f[1])
 	}
 	for i, text := range f[2:] {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-			if i == 0 {
-				s.Beat = time.Unix(n, 0)
-			} else {
-				s.Armed = time.Unix(n, 0)
-			}
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil || n <= 0:
+		case i == 0:
+			s.Beat = time.Unix(n, 0)
+		case i == 1:
+			s.Armed = time.Unix(n, 0)
+		default:
+			s.Every = time.Duration(min(n, maxSeconds)) * time.Second
 		}
 	}
 	for line := range strings.Lines(hooks) {
@@ -296,4 +310,20 @@ func (h *Host) Tick(ctx context.Context, token string, a *host.Autosave) (bool, 
 		return true, fmt.Errorf("arm the next autosave: %w", err)
 	}
 	return true, nil
+}
+
+// Again is host.Autosaver.
+func (h *Host) Again(ctx context.Context, token string, after time.Duration) error {
+	if !validNonce(token) {
+		return fmt.Errorf("arm another autosave: %w: token %q", host.ErrRequest, token)
+	}
+	var l, arm list
+	arm.add("set-option", "-sF", autoAgain, "#{T:"+autoNow+"}")
+	call(&arm, token, host.ChangeTick, after)
+	due := "#{&&:#{==:#{" + autoToken + "}," + token + "},#{?" + within(autoAgain, after) + ",0,1}}"
+	l.add("if-shell", "-F", "-t", nowhere(token), due, arm.String())
+	if _, err := h.tool.script(ctx, []string{l.String()}); err != nil {
+		return fmt.Errorf("arm another autosave: %w", err)
+	}
+	return nil
 }

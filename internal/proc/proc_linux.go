@@ -289,6 +289,16 @@ func Time(start uint64) time.Time {
 	return ticks(time.Now().Add(-time.Duration(up.Nano())), start)
 }
 
+// Awake is the time since boot, sleep excluded: what timers of processes count by. 0 where the system
+// does not tell.
+func Awake() time.Duration {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &up); err != nil {
+		return 0
+	}
+	return time.Duration(up.Nano())
+}
+
 // Uptime is the time since boot, sleep included, by a clock that nobody sets; 0 where the system
 // does not tell.
 func Uptime() time.Duration {

@@ -34,6 +34,10 @@ func WatchExit(ctx context.Context, ids []ID, settle time.Duration) ([]ID, error
 	return nil, ErrUnsupported
 }
 
+// Awake is the time since boot, sleep excluded: what timers of processes count by. 0 where the system
+// does not tell.
+func Awake() time.Duration { return 0 }
+
 // Uptime is the time since boot, sleep included, by a clock that nobody sets; 0 where the system
 // does not tell.
 func Uptime() time.Duration {
