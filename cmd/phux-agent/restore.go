@@ -226,7 +226,7 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 	if c.Err != nil {
 		return restore.Source{}, chosen{}, fmt.Errorf("read generation %d (%s): %w", c.Generation, c.Path, c.Err)
 	}
-	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: c.State != archive.Edited, Notices: c.notices()}
+	src := restore.Source{Archive: c.Archive, Path: c.Path, Own: c.State != archive.Edited, Notices: c.notices(a.now())}
 	if !src.Own {
 		a.warn("generation %d is %s: it is treated as imported", c.Generation, editedWords(c.Entry))
 	}
@@ -273,7 +273,7 @@ func without(ar *archive.Archive, dismissed, only []string) (*archive.Archive, [
 func editedWords(e archive.Entry) string { return string(e.State) + ": " + e.Reason }
 
 // passedOver says why a newer generation is.
-func passedOver(n archive.Entry) string {
+func passedOver(n archive.Entry, now time.Time) string {
 	why := string(n.State)
 	switch {
 	case n.Reason != "":
@@ -281,7 +281,7 @@ func passedOver(n archive.Entry) string {
 	case n.Err != nil:
 		why += ": " + n.Err.Error()
 	}
-	return fmt.Sprintf("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, time.Now()), why)
+	return fmt.Sprintf("generation %d (saved %s) is newer and is passed over, %s", n.Generation, ago(n.SavedAt, now), why)
 }
 
 func fileGone(n uint64) string {
@@ -289,9 +289,9 @@ func fileGone(n uint64) string {
 }
 
 // notices are warnNewer for programs.
-func (c chosen) notices() (out []restore.Notice) {
+func (c chosen) notices(now time.Time) (out []restore.Notice) {
 	for _, n := range c.newer {
-		out = append(out, restore.Notice{Kind: restore.PassedOver, Text: passedOver(n)})
+		out = append(out, restore.Notice{Kind: restore.PassedOver, Text: passedOver(n, now)})
 	}
 	if c.missing > 0 {
 		out = append(out, restore.Notice{Kind: restore.FileGone, Text: fileGone(c.missing)})
@@ -301,11 +301,23 @@ func (c chosen) notices() (out []restore.Notice) {
 
 // warnNewer names aloud what is above the generation that is used.
 func (a *app) warnNewer(c chosen) {
+	losses, first := 0, uint64(0) // beyond the newest: a slow shutdown leaves one for each save in it
+	said := false
 	for _, n := range c.newer {
-		a.warn("%s", passedOver(n))
+		if n.State == archive.HeldFew || n.State == archive.Settling {
+			if said {
+				losses, first = losses+1, n.Generation
+				continue
+			}
+			said = true
+		}
+		a.warn("%s", passedOver(n, a.now()))
 		if n.State == archive.Edited {
 			a.warn("  to restore it all the same: phux-agent %srestore --generation %d --import", a.serverFlags(), n.Generation)
 		}
+	}
+	if losses > 0 {
+		a.warn("so %s, from generation %d on (phux-agent %sarchive list)", map[bool]string{true: "is one before it", false: fmt.Sprintf("are %d before it", losses)}[losses == 1], first, a.serverFlags())
 	}
 	if c.missing > 0 {
 		a.warn("%s", fileGone(c.missing))
@@ -369,7 +381,7 @@ func (a *app) decline(h *hosted, store archive.Store, c chosen) error {
 }
 
 func (a *app) restoreEnv(ctx context.Context, h *hosted, store archive.Store) (restore.Env, error) {
-	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: time.Now, Machine: machine(), Watch: restore.WatchProcesses, Idle: restore.IdleShell, Husk: restore.HuskShell, Hooked: a.hookSet}
+	e := restore.Env{Host: h.Host, Info: &h.info, Getenv: a.lookup, Now: a.now, Machine: machine(), Watch: restore.WatchProcesses, Idle: restore.IdleShell, Husk: restore.HuskShell, Hooked: a.hookSet}
 	var err error
 	if e.Config, err = a.config(); err != nil {
 		return e, err
@@ -442,7 +454,7 @@ func (v *restoreView) head() {
 		verb = "plan"
 	}
 	a := v.app
-	when := "saved " + ago(v.choice.SavedAt, time.Now())
+	when := "saved " + ago(v.choice.SavedAt, a.now())
 	if !v.choice.SavedAt.IsZero() {
 		when += " (" + v.choice.SavedAt.Local().Format("2006-01-02 15:04") + ")"
 	}
