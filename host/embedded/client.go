@@ -63,9 +63,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		}
 		return nil, fmt.Errorf("connect to %s: %w", socket, err)
 	}
-	c := &Client{
-		conn: conn.(*net.UnixConn), calls: make(map[int]chan fields), views: make(map[string]*View), done: make(chan struct{}),
-	}
+	c := newClient(conn.(*net.UnixConn))
 	if err := checkPeer(c.conn); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("connect to %s: not this user's server: %w", socket, err)
@@ -86,6 +84,11 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		return nil, m.err
 	}
 	return c, nil
+}
+
+// newClient is a client that does not read yet.
+func newClient(conn *net.UnixConn) *Client {
+	return &Client{conn: conn, calls: make(map[int]chan fields), views: make(map[string]*View), done: make(chan struct{})}
 }
 
 // connect waits where so many clients come at once that the server has not yet taken those before:

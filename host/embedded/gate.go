@@ -329,7 +329,12 @@ func Enter() (*Seat, error) {
 	if err := unix.Fstat(gateFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return nil, fmt.Errorf("pane-exec: no gate on descriptor %d", gateFD)
 	}
-	s := &Seat{gate: os.NewFile(gateFD, "gate")}
+	return enter(os.NewFile(gateFD, "gate"))
+}
+
+// enter is Enter by any gate.
+func enter(gate *os.File) (*Seat, error) {
+	s := &Seat{gate: gate}
 	f, err := readFrame(s.gate, maxGate)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return nil, fmt.Errorf("%w: %w", ErrLeft, err)

@@ -171,15 +171,18 @@ func (s *Server) createByKey(ctx context.Context, p *peer, value []byte) error {
 	if err := checkToken(token); err != nil {
 		return err
 	}
+	mine := &result{owner: p}
 	s.mu.Lock()
 	switch {
+	case ctx.Err() != nil: // its owner is gone, and has been cleaned up after
+		err = fmt.Errorf("%w: %w", errCancelled, context.Cause(ctx))
 	case s.results[token] != nil:
 		err = fmt.Errorf("%w: the token is in use", host.ErrRequest)
 	case p.results >= maxResults:
 		err = fmt.Errorf("%w: %d results that were not read", ErrBusy, maxResults)
 	default:
 		p.results++
-		s.results[token] = &result{owner: p}
+		s.results[token] = mine
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -194,8 +197,7 @@ func (s *Server) createByKey(ctx context.Context, p *peer, value []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.results[token]
-	if r == nil { // its owner is gone
+	if s.results[token] != mine { // its owner is gone
 		return nil
 	}
 	if s.opt.Older {
@@ -204,7 +206,7 @@ func (s *Server) createByKey(ctx context.Context, p *peer, value []byte) error {
 		s.globals[metadata.Key(createdPrefix+token)] = out.encode()
 		return nil
 	}
-	r.value = out.encode()
+	mine.value = out.encode()
 	return nil
 }
 
