@@ -48,18 +48,20 @@ race:
 	$(GO) test -race -timeout 40m ./...
 
 # The real agents, from the npm registry (exact versions in e2e/clis.txt, kept in PHUX_E2E_CLIS or
-# ~/.cache/phux-agent-e2e), against a model server on loopback, in a real tmux. One at a time, for
-# they are large. An agent that cannot be installed is said, counted, and not proven.
-E2E ?= Claude|Codex|Gemini|Mixed$$|Headless|Transcripts
+# ~/.cache/phux-agent-e2e), against a model server on loopback, in a real tmux. One test at a time,
+# for they are large; E2E_PARALLEL=2 runs two. An agent that cannot be installed is said, counted, and
+# not proven.
+E2E_PARALLEL ?= 1
+E2E ?= Claude|Codex|Gemini|Mixed$$|Transcripts
 e2e:
 	@scripts/need-tmux
-	$(GO) test -tags e2e -count=1 -v -timeout 30m -run '^TestReal($(E2E))' ./e2e
+	$(GO) test -tags e2e -count=1 -v -timeout 60m -parallel $(E2E_PARALLEL) -run '^TestReal($(E2E))' ./e2e
 
 # What CI runs of them: the main job of claude, codex and gemini, against what the registry gives in
 # four minutes. An agent that it does not give is said, loudly, and is no failure; one that misbehaves
 # twice is: they are large programs of others, and a first start may meet a machine that is busy.
 .PHONY: e2e-ci
-E2E_CI = PHUX_E2E_INSTALL=no $(GO) test -tags e2e -count=1 -v -timeout 15m -run '^TestReal(Claude|Codex|Gemini)$$' ./e2e
+E2E_CI = PHUX_E2E_INSTALL=no $(GO) test -tags e2e -count=1 -v -timeout 15m -parallel 1 -run '^TestReal(Claude|Codex|Gemini)$$' ./e2e
 e2e-ci:
 	@scripts/need-tmux
 	@timeout 240 scripts/e2e-install claude codex gemini || echo "e2e: NOT EVERY AGENT IS INSTALLED, see above"
@@ -67,7 +69,7 @@ e2e-ci:
 
 e2e-all:
 	@scripts/need-tmux
-	$(GO) test -tags e2e -count=1 -v -timeout 90m ./e2e
+	$(GO) test -tags e2e -count=1 -v -timeout 90m -parallel $(E2E_PARALLEL) ./e2e
 
 # How often a pane comes back as itself, counted: stand-ins of eight agents, generations, faults. The
 # real ones are counted by e2e, at its end.

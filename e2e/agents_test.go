@@ -44,6 +44,12 @@ type agent struct {
 	kept string
 	// headless runs one turn without a terminal.
 	headless []string
+	// leave ends it; empty: /exit.
+	leave string
+	// bang is typed before a command that its interface is to run in a shell; empty where it has
+	// no such way. Where it is modal, its prompt takes commands until Escape.
+	bang  string
+	modal bool
 }
 
 type question struct {
@@ -54,7 +60,7 @@ type question struct {
 func claude() *agent {
 	return &agent{
 		program: "claude", integration: "claude-code",
-		ready: regexp.MustCompile(`(?m)^\s*❯`), clear: "/clear", headless: []string{"claude", "-p"},
+		ready: regexp.MustCompile(`(?m)^\s*❯`), clear: "/clear", headless: []string{"claude", "-p"}, bang: "!",
 		env: func(home, url string) map[string]string {
 			return map[string]string{
 				"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": claudeKey,
@@ -84,7 +90,7 @@ func codex() *agent {
 	return &agent{
 		program: "codex", integration: "codex",
 		ready: regexp.MustCompile(`(?m)^\s*› [^0-9]`), clear: "/clear", lazy: true, blind: true,
-		headless: []string{"codex", "exec", "--skip-git-repo-check"},
+		headless: []string{"codex", "exec", "--skip-git-repo-check"}, bang: "!",
 		asks: []question{
 			{regexp.MustCompile(`› 1\. Review hooks`), "Down"},
 			{regexp.MustCompile(`› 2\. Trust all and continue`), "Enter"},
@@ -109,7 +115,7 @@ func gemini() *agent {
 	return &agent{
 		program: "gemini", integration: "gemini-cli",
 		ready: regexp.MustCompile(`Type your message`), clear: "/clear", blind: true, survives: true,
-		headless: []string{"gemini", "-p"},
+		headless: []string{"gemini", "-p"}, leave: "/quit", bang: "!", modal: true,
 		env: func(home, url string) map[string]string {
 			return map[string]string{"GEMINI_API_KEY": "mock", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_TELEMETRY_ENABLED": "false"}
 		},
@@ -139,7 +145,7 @@ func opencode() *agent {
 	return &agent{
 		program: "opencode", integration: "opencode",
 		ready: regexp.MustCompile(`Ask anything|ctrl\+p|commands`), clear: "/new", blind: true,
-		headless: []string{"opencode", "run"},
+		headless: []string{"opencode", "run"}, bang: "!",
 		env: func(home, url string) map[string]string {
 			return map[string]string{
 				"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -163,7 +169,7 @@ func opencode() *agent {
 func qwen() *agent {
 	return &agent{
 		program: "qwen", integration: "qwen-code",
-		ready: regexp.MustCompile(`Type your message`), clear: "/clear", headless: []string{"qwen", "-p"},
+		ready: regexp.MustCompile(`Type your message`), clear: "/clear", headless: []string{"qwen", "-p"}, leave: "/quit", bang: "!",
 		kept: ".qwen/projects/*/chats/*.jsonl",
 		env: func(home, url string) map[string]string {
 			return map[string]string{"OPENAI_API_KEY": "mock", "OPENAI_BASE_URL": url + "/v1", "OPENAI_MODEL": "mock-model"}
@@ -181,7 +187,7 @@ func qwen() *agent {
 func copilot() *agent {
 	return &agent{
 		program: "copilot", integration: "copilot",
-		ready: regexp.MustCompile(`(?m)^\s*[❯>]`), clear: "/clear", headless: []string{"copilot", "-p"},
+		ready: regexp.MustCompile(`(?m)^\s*[❯>]`), clear: "/clear", headless: []string{"copilot", "-p"}, bang: "!",
 		env: func(home, url string) map[string]string {
 			return map[string]string{
 				"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_MODEL": "gpt-4.1",
@@ -197,7 +203,7 @@ func copilot() *agent {
 func pi() *agent {
 	return &agent{
 		program: "pi", integration: "pi",
-		ready: regexp.MustCompile(`mock-model`), clear: "/new", blind: true, headless: []string{"pi", "-p"},
+		ready: regexp.MustCompile(`mock-model`), clear: "/new", blind: true, headless: []string{"pi", "-p"}, leave: "/quit", bang: "!",
 		env: func(home, url string) map[string]string {
 			return map[string]string{"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
 		},

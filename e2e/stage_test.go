@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -84,6 +85,7 @@ type stage struct {
 	home  string
 	panes []*pane
 	said  int
+	asked int       // questions that were answered
 	ran   []proc.ID // before the last end of the server
 }
 
@@ -95,19 +97,27 @@ type pane struct {
 	turns  []string // the words that its conversation holds
 	record string   // the native id that phux-agent told last
 	back   bool     // it was restored, and has had no turn since
+	beside []string // words that its conversation may hold, said by something below it
 }
 
 // counted is how often a pane was restored, by its program: as itself (its next turn came with the
 // history of its conversation, and no other), or refused where that was to be.
 type counted struct{ exact, refused, wrong int }
 
+// shared guards what the tests keep together: counts, skipped, missing, and the installation.
+var shared sync.Mutex
+
 var counts = map[string]*counted{}
 
-func (p *pane) count() *counted {
-	if counts[p.program] == nil {
-		counts[p.program] = &counted{}
+func (p *pane) count(exact, refused, wrong int) {
+	shared.Lock()
+	defer shared.Unlock()
+	c := counts[p.program]
+	if c == nil {
+		c = &counted{}
+		counts[p.program] = c
 	}
-	return counts[p.program]
+	c.exact, c.refused, c.wrong = c.exact+exact, c.refused+refused, c.wrong+wrong
 }
 
 // newStage makes a stage for one agent, or for several; dirs are its working directories.
@@ -116,6 +126,7 @@ func newStage(t *testing.T, agents ...*agent) *stage {
 	for _, a := range agents {
 		a.install(t)
 	}
+	t.Parallel() // as many at once as -parallel says
 	// Not below /tmp: codex starts no daemon for a home there, and people have none there.
 	work, err := os.MkdirTemp(cache, "stage")
 	if err != nil {
@@ -169,6 +180,8 @@ func newStage(t *testing.T, agents ...*agent) *stage {
 // install sees to it that the agent is there in its exact version, or skips the test, and says so.
 func (a *agent) install(t *testing.T) {
 	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
 	for line := range strings.Lines(clis) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == a.program {
 			a.pkg, a.version = f[1], f[2]
@@ -326,6 +339,7 @@ func (s *stage) ready(p *pane) {
 		for _, q := range p.agent.asks {
 			if q.screen.MatchString(screen) {
 				s.tmux("send-keys", "-t", "="+p.name, q.key)
+				s.asked++
 				return false, screen
 			}
 		}
@@ -342,8 +356,16 @@ type launched struct {
 	}
 }
 
-// launch starts an agent in a window of its own, or where args say.
+// launch starts an agent in a window of its own, or where args say, and waits for its prompt.
 func (s *stage) launch(a *agent, dir string, args ...string) *pane {
+	s.Helper()
+	p := s.started(a, dir, args...)
+	s.ready(p)
+	return p
+}
+
+// started is launch without the wait.
+func (s *stage) started(a *agent, dir string, args ...string) *pane {
 	s.Helper()
 	args = append([]string{"launch", a.integration, "--session", "work", "--cwd", dir, "--json"}, args...)
 	var got launched
@@ -359,7 +381,6 @@ func (s *stage) launch(a *agent, dir string, args ...string) *pane {
 		p.record = got.Record.NativeID
 	}
 	s.panes = append(s.panes, p)
-	s.ready(p)
 	return p
 }
 
@@ -390,15 +411,15 @@ func (s *stage) say(p *pane) {
 	before := len(s.model.Requests())
 	s.enter(p)
 	p.turns = append(p.turns, w)
-	again := time.Now().Add(15 * time.Second)
+	again := time.Now().Add(8 * time.Second)
 	s.await(fmt.Sprintf("a request of %s with %s", p.name, w), func() (bool, string) {
 		for _, r := range s.model.Requests()[before:] {
 			if s.turnOf(r, w) {
-				got := wordsOf(r)
+				got := slices.DeleteFunc(wordsOf(r), func(word string) bool { return slices.Contains(p.beside, word) })
 				if p.back && slices.Equal(got, p.turns) {
-					p.count().exact++
+					p.count(1, 0, 0)
 				} else if p.back {
-					p.count().wrong++
+					p.count(0, 0, 1)
 				}
 				p.back = false
 				if !slices.Equal(got, p.turns) {
@@ -505,7 +526,7 @@ func (s *stage) wants(r restored, want ...string) {
 	s.Helper()
 	if got := r.verdicts(); !slices.Equal(got, want) {
 		for _, p := range s.panes {
-			p.count().wrong++
+			p.count(0, 0, 1)
 		}
 		s.Fatalf("verdicts %q, want %q\n%+v", got, want, r)
 	}
@@ -513,7 +534,7 @@ func (s *stage) wants(r restored, want ...string) {
 		switch {
 		case i >= len(s.panes):
 		case strings.HasSuffix(v, " placeholder"):
-			s.panes[i].count().refused++
+			s.panes[i].count(0, 1, 0)
 		case strings.HasSuffix(v, " running"):
 			s.panes[i].back = true
 		}

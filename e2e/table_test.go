@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,6 +72,71 @@ func TestRealGeminiNever(t *testing.T) {
 			t.Errorf("gemini %s: exit %d, the template says 42\n%s%s", option, code, out, errs)
 		}
 	}
+}
+
+// TestRealGeminiUnbegun: ended before it wrote its file, gemini takes the same id again.
+func TestRealGeminiUnbegun(t *testing.T) {
+	s := newStage(t, gemini())
+	p := s.started(s.agent, s.dir("api")) // and its prompt is not waited for
+	s.save(1)
+	s.powerCut()
+	if m := glob(t, filepath.Join(s.home, ".gemini", "tmp", "*", "chats", "*")); len(m) > 0 {
+		t.Fatalf("gemini was faster than a save: %q", m)
+	}
+	s.wants(s.restore(0), "fresh-same-id running")
+	s.say(p)
+	s.save(1)
+	if got := s.recordOf(p); got != p.record {
+		t.Errorf("came back as %s, launched as %s", got, p.record)
+	}
+	s.powerCut()
+	s.wants(s.restore(0), "resume running")
+	s.say(p)
+}
+
+// TestRealQwenNever and its like take the same id again, as their templates say.
+func TestRealQwenNever(t *testing.T)    { neverPrompted(t, qwen(), "fresh-same-id running") }
+func TestRealCopilotNever(t *testing.T) { neverPrompted(t, copilot(), "fresh-same-id running") }
+func TestRealPiNever(t *testing.T)      { neverPrompted(t, pi(), "fresh-same-id running") }
+
+// TestRealOpencodeNever: its conversation was imported before it began, so it is there.
+func TestRealOpencodeNever(t *testing.T) { neverPrompted(t, opencode(), "resume running") }
+
+func neverPrompted(t *testing.T, a *agent, want string) {
+	s, p := never(t, a)
+	s.save(1)
+	s.powerCut()
+	s.wants(s.restore(0), want)
+	// A second time, for the first may have left something.
+	s.ready(p)
+	s.save(1)
+	s.powerCut()
+	s.wants(s.restore(0), want)
+	s.say(p)
+	s.save(1)
+	if got := s.recordOf(p); got != p.record {
+		t.Errorf("came back as %s, launched as %s", got, p.record)
+	}
+	s.powerCut()
+	s.wants(s.restore(0), "resume running")
+	s.say(p)
+}
+
+// TestRealKimiNever: it has no session before its first message, so there is nothing to bring back:
+// the pane says so, and comes back as a shell.
+func TestRealKimiNever(t *testing.T) {
+	s := newStage(t, kimi())
+	s.phux(0, "hooks", "install", s.agent.integration)
+	p := s.launch(s.agent, s.dir("api"))
+	s.save(0)
+	for _, e := range s.ps() {
+		if e.Restorable || !strings.Contains(e.Reason, "no id yet") {
+			t.Errorf("ps: %+v", e)
+		}
+	}
+	s.powerCut()
+	s.wants(s.restore(0), "shell shell")
+	s.ended(p)
 }
 
 // transcript finds the one file below the home whose name holds the id.
@@ -290,67 +356,87 @@ func TestRealCodexDaemon(t *testing.T) {
 	s.save(1) // the pane of ours; the shared one cannot be proven
 }
 
-// TestRealHeadless: a headless run inside of the pane, in the shell beside it, and in a
-// neighbour's shell, all in the same directory, change nothing.
-func TestRealHeadless(t *testing.T) {
-	for _, a := range []*agent{claude(), codex()} {
-		t.Run(a.program, func(t *testing.T) {
-			s := newStage(t, a)
-			api := s.dir("api")
-			p := s.launch(a, api)
-			s.say(p)
-			s.save(1)
-			id := s.recordOf(p)
-			headless := func(w string) string { return strings.Join(a.headless, " ") + " 'tell " + w + "'" }
-			heard := func(w string) {
-				s.await("the headless run's request", func() (bool, string) {
-					return slices.ContainsFunc(s.model.Requests(), func(r mockmodel.Request) bool { return s.turnOf(r, w) }), s.screen(p)
-				})
-			}
-			unchanged := func(where string) {
-				s.save(1)
-				if got := s.recordOf(p); got != id {
-					t.Errorf("after a headless run %s the record became %s, it was %s", where, got, id)
-				}
-			}
-			// In a neighbour's shell.
-			s.tmux("split-window", "-d", "-t", "="+p.name, "-c", api)
-			shell := &pane{agent: a, name: "work:0.1", dir: api}
-			s.typed(shell, headless("zq901z"))
-			s.enter(shell)
-			heard("zq901z")
-			unchanged("in a neighbour's shell")
-			// Below the agent itself, as its shell tool does; the conversation is told of it.
-			if a.program == "claude" {
-				s.tmux("send-keys", "-t", "="+p.name, "-l", "--", "!")
-				s.typed(p, headless("zq902z"))
-				s.enter(p)
-				heard("zq902z")
-				p.turns = append(p.turns, "zq902z")
-				s.ready(p)
-			}
-			s.say(p)
-			unchanged("below the agent")
-			s.powerCut()
-			s.wants(s.restore(0), "resume running", "shell shell")
-			s.say(p)
-			// In the pane's own shell, where its agent has ended.
-			s.typed(p, "/exit")
-			s.enter(p)
-			s.await("the shell after the agent", func() (bool, string) {
-				screen := s.screen(p)
-				return ended.MatchString(screen), screen
-			})
-			s.typed(p, headless("zq903z"))
-			s.enter(p)
-			heard("zq903z")
-			unchanged("in its own shell")
+// TestRealClaudeHeadless and its like: a headless run below the agent, in the shell of its pane after
+// it ended, and in a neighbour's shell, all in the same directory and with the hooks installed, change
+// nothing: its hooks tell of a conversation that is not the pane's.
+func TestRealClaudeHeadless(t *testing.T)   { headless(t, claude()) }
+func TestRealCodexHeadless(t *testing.T)    { headless(t, codex()) }
+func TestRealGeminiHeadless(t *testing.T)   { headless(t, gemini()) }
+func TestRealQwenHeadless(t *testing.T)     { headless(t, qwen()) }
+func TestRealCopilotHeadless(t *testing.T)  { headless(t, copilot()) }
+func TestRealPiHeadless(t *testing.T)       { headless(t, pi()) }
+func TestRealKimiHeadless(t *testing.T)     { headless(t, kimi()) }
+func TestRealOpencodeHeadless(t *testing.T) { headless(t, opencode()) }
+
+func headless(t *testing.T, a *agent) {
+	s := newStage(t, a)
+	s.phux(0, "hooks", "install", a.integration)
+	api := s.dir("api")
+	p := s.launch(a, api)
+	s.say(p)
+	s.save(1)
+	id := s.recordOf(p)
+	command := func(w string) string { return strings.Join(a.headless, " ") + " 'tell " + w + "'" }
+	heard := func(w string, at *pane) {
+		s.await("the headless run's request", func() (bool, string) {
+			return slices.ContainsFunc(s.model.Requests(), func(r mockmodel.Request) bool { return s.turnOf(r, w) }), s.screen(at)
 		})
 	}
+	unchanged := func(where string) {
+		s.save(1)
+		if got := s.recordOf(p); got != id {
+			t.Errorf("after a headless run %s the record became %s, it was %s", where, got, id)
+		}
+	}
+	// In a neighbour's shell.
+	s.tmux("split-window", "-d", "-t", "="+p.name, "-c", api)
+	shell := &pane{agent: a, name: "work:0.1", dir: api}
+	s.typed(shell, command("zq901z"))
+	s.enter(shell)
+	heard("zq901z", shell)
+	s.ended(shell)
+	unchanged("in a neighbour's shell")
+	// Below the agent itself, as its shell tool does; some tell the conversation of it.
+	if a.bang != "" {
+		s.ready(p)
+		s.tmux("send-keys", "-t", "="+p.name, "-l", "--", a.bang)
+		s.typed(p, command("zq902z"))
+		s.enter(p)
+		heard("zq902z", p)
+		p.beside = append(p.beside, "zq902z")
+		s.shows(p, "heard-zq902z")
+		s.ready(p)
+		if a.modal {
+			s.tmux("send-keys", "-t", "="+p.name, "Escape")
+		}
+		unchanged("below the agent")
+	}
+	s.say(p)
+	s.powerCut()
+	s.wants(s.restore(0), "resume running", "shell shell")
+	s.say(p)
+	// In the pane's own shell, where its agent has ended.
+	s.typed(p, cmp.Or(a.leave, "/exit"))
+	s.enter(p)
+	s.ended(p)
+	s.typed(p, command("zq903z"))
+	s.enter(p)
+	heard("zq903z", p)
+	s.ended(p)
+	unchanged("in its own shell")
 }
 
-// ended is a screen whose last line is a shell's prompt.
-var ended = regexp.MustCompile(`(?m)^[$#] *\n*\z`)
+// ended waits for a shell's prompt in the last line.
+func (s *stage) ended(p *pane) {
+	s.Helper()
+	s.await("the shell's prompt in "+p.name, func() (bool, string) {
+		screen := s.screen(p)
+		return prompted.MatchString(screen), screen
+	})
+}
+
+// prompted is a screen whose last line is a shell's prompt.
+var prompted = regexp.MustCompile(`(?m)^[$#] *\n*\z`)
 
 // holds lists the open files of a pane's processes whose path has the part.
 func (s *stage) holds(p *pane, part string) string {
@@ -383,6 +469,91 @@ func TestRealPiHooked(t *testing.T)     { hooked(t, pi()) }
 func TestRealKimi(t *testing.T)         { hooked(t, kimi()) }
 
 func TestRealOpencodeHooked(t *testing.T) { hooked(t, opencode()) }
+
+// TestRealCodexHooksAnew: an update that lies elsewhere writes the hooks anew, and codex asks for them
+// anew. As long as they are not trusted it does not run them: then the pane says that it is
+// unconfirmed, and nothing is guessed. Taken out and put in again as they were, they are trusted still.
+func TestRealCodexHooksAnew(t *testing.T) {
+	s := newStage(t, codex())
+	elsewhere := filepath.Join(s.dir("elsewhere"), "phux-agent")
+	program, err := os.ReadFile(filepath.Join(bin, "phux-agent"))
+	if err == nil {
+		err = os.WriteFile(elsewhere, program, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := s.exec(s.work, elsewhere, "hooks", "install", "codex"); code != 0 {
+		t.Fatal(errs)
+	}
+	p := s.launch(s.agent, s.dir("api"))
+	follows := func(when string) {
+		s.say(p)
+		s.save(1)
+		id := s.recordOf(p)
+		s.cleared(p)
+		s.say(p)
+		s.save(1)
+		if got := s.recordOf(p); got == id {
+			t.Errorf("%s: its /clear was not followed", when)
+		}
+		for _, e := range s.ps() {
+			if e.Reason != "" {
+				t.Errorf("%s: %+v", when, e)
+			}
+		}
+		s.powerCut()
+	}
+	again := func(who *agent) (asked int) {
+		p.agent = who
+		before := s.asked
+		s.wants(s.restore(0), "resume running")
+		s.ready(p)
+		return s.asked - before
+	}
+	follows("installed by another copy")
+	if s.asked == 0 {
+		t.Error("codex did not ask about new hooks")
+	}
+	if err := os.Remove(elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if out := s.phux(0, "hooks", "install", "codex"); !strings.Contains(out, "codex asks to review") {
+		t.Errorf("the question is not told of:\n%s", out)
+	}
+	wary := codex()
+	wary.asks = []question{
+		{regexp.MustCompile(`› 1\. Review hooks`), "Down"},
+		{regexp.MustCompile(`› 2\. Trust all`), "Down"},
+		{regexp.MustCompile(`› 3\. Continue without trusting`), "Enter"},
+	}
+	if again(wary) == 0 {
+		t.Error("codex did not ask about the hooks of the update")
+	}
+	s.say(p)
+	s.save(1)
+	id, proven := s.recordOf(p), slices.Clone(p.turns)
+	s.cleared(p)
+	s.say(p)
+	s.save(1)
+	for _, e := range s.ps() {
+		if !strings.Contains(e.Reason, "unconfirmed") || e.Record.NativeID != id {
+			t.Errorf("not trusted, and not said: %+v", e)
+		}
+	}
+	s.powerCut()
+	if again(s.agent) == 0 {
+		t.Error("codex did not ask again")
+	}
+	p.turns = proven
+	follows("trusted")
+	s.phux(0, "hooks", "uninstall", "codex")
+	s.phux(0, "hooks", "install", "codex")
+	t.Logf("installed again as they were: %d keys for codex's questions", again(s.agent))
+	follows("uninstalled and installed again")
+	again(s.agent)
+	s.say(p)
+}
 
 // TestRealCodexTwo and its like: two of one CLI in one directory, in every order of their turns.
 func TestRealClaudeTwo(t *testing.T)   { two(t, claude()) }
