@@ -18,8 +18,9 @@ type screen struct {
 	cols, rows int
 	main, alt  grid
 	on         *grid // the one of the two that is shown
-	history    []string
-	begin      int // of history, which is a ring
+	history    []past
+	begin      int  // of history, which is a ring
+	still      bool // the tables are not swept
 	pen        style
 	wrap       bool // the cursor stands behind the last column
 	top, end   int  // scroll region: rows top to end-1
@@ -175,6 +176,7 @@ func (s *screen) size(cols, rows int) {
 }
 
 func (s *screen) reset() {
+	s.unwrapPast()
 	s.main, s.alt = s.newGrid(), grid{}
 	s.on = &s.main
 	s.pen, s.wrap, s.top, s.end = style{}, false, 0, s.rows
@@ -191,55 +193,14 @@ func (s *screen) newGrid() grid {
 	return g
 }
 
-// Resize keeps what fits. Of the main screen, lines go into the scrollback rather than be lost
-// below; the program draws the rest anew.
-func (s *screen) Resize(cols, rows int) {
-	cols, rows = max(cols, 1), max(rows, 1)
-	if cols == s.cols && rows == s.rows {
-		return
-	}
-	for _, g := range []*grid{&s.main, &s.alt} {
-		if g.rows == nil {
-			continue
-		}
-		if over := g.y - (rows - 1); over > 0 {
-			for i := range over {
-				if g == &s.main {
-					s.remember(&g.rows[i])
-				}
-			}
-			g.rows = g.rows[over:]
-			g.y -= over
-		}
-		next := make([]line, rows)
-		all := make([]cell, rows*cols)
-		for i := range next {
-			next[i].cells = all[i*cols : (i+1)*cols : (i+1)*cols]
-			if i < len(g.rows) {
-				n := copy(next[i].cells, g.rows[i].cells)
-				if n > 0 && n < len(g.rows[i].cells) && g.rows[i].cells[n].ch == wideTail {
-					next[i].cells[n-1] = cell{}
-				}
-				next[i].wrapped = g.rows[i].wrapped
-			}
-		}
-		g.rows, g.x = next, min(g.x, cols-1)
-	}
-	s.size(cols, rows)
-	s.top, s.end, s.wrap = 0, rows, false
-	for i := range s.saved {
-		s.saved[i].x, s.saved[i].y = min(s.saved[i].x, cols-1), min(s.saved[i].y, rows-1)
-	}
-}
-
 // remember puts a line above the screen.
 func (s *screen) remember(l *line) {
-	text := s.lineLooks(l)
+	next := past{s.lineLooks(l), l.wrapped}
 	if len(s.history) < Scrollback {
-		s.history = append(s.history, text)
+		s.history = append(s.history, next)
 		return
 	}
-	s.history[s.begin] = text
+	s.history[s.begin] = next
 	s.begin = (s.begin + 1) % len(s.history)
 }
 
@@ -276,11 +237,18 @@ func (s *screen) appendText(b []byte, ch rune) []byte {
 	return utf8.AppendRune(b, ch)
 }
 
-// lineLooks is lineText with the looks, as SGR sequences; a line begins and ends without any.
+// lineLooks is lineText with the looks, as SGR sequences; a line begins and ends without any. One that
+// goes on in the next has its blanks.
 func (s *screen) lineLooks(l *line) string {
 	end := len(l.cells)
-	for end > 0 && (l.cells[end-1].ch == 0 || l.cells[end-1].ch == ' ') && l.cells[end-1].style == (style{}) {
-		end--
+	if l.wrapped {
+		if end > 0 && l.cells[end-1] == (cell{}) { // a wide character did not fit
+			end--
+		}
+	} else {
+		for end > 0 && (l.cells[end-1].ch == 0 || l.cells[end-1].ch == ' ') && l.cells[end-1].style == (style{}) {
+			end--
+		}
 	}
 	if end == 0 {
 		return ""
@@ -337,10 +305,8 @@ func (s *screen) Below(history int) string {
 
 func (s *screen) lines(history int, looks bool) string {
 	var b strings.Builder
-	n := len(s.history)
 	if !s.modes.altScreen { // what is above belongs to the other screen
-		for i := max(0, n-history); i < n; i++ {
-			l := s.history[(s.begin+i)%n]
+		for _, l := range s.above(history) {
 			if !looks {
 				l = withoutLooks(l)
 			}
@@ -350,7 +316,7 @@ func (s *screen) lines(history int, looks bool) string {
 	}
 	for i := range s.on.rows {
 		if looks {
-			b.WriteString(s.lineLooks(&s.on.rows[i]))
+			b.WriteString(trimLine(s.lineLooks(&s.on.rows[i])))
 		} else {
 			b.WriteString(s.lineText(&s.on.rows[i]))
 		}
@@ -476,7 +442,9 @@ func (s *screen) mark(r rune) {
 		return
 	}
 	if len(s.clusters) >= maxClusters {
-		s.sweepClusters()
+		if !s.still {
+			s.sweepClusters()
+		}
 		if len(s.clusters) >= maxClusters {
 			return
 		}
@@ -595,6 +563,9 @@ func (s *screen) scrollUp(at, n int) {
 	g := s.on
 	n = min(n, s.end-at)
 	region := g.rows[at:s.end]
+	if at > 0 {
+		g.rows[at-1].wrapped = false // it went on in what goes
+	}
 	if n == 1 { // by far the most
 		first := region[0]
 		copy(region, region[1:])
@@ -611,7 +582,9 @@ func (s *screen) scrollDown(at, n int) {
 	g := s.on
 	n = min(n, s.end-at)
 	region := g.rows[at:s.end]
+	s.unwrap(at) // something comes between
 	rotate(region, len(region)-n)
+	region[len(region)-1].wrapped = false
 	for i := range n {
 		s.blank(&region[i])
 	}
@@ -622,6 +595,22 @@ func rotate(l []line, n int) {
 	slices.Reverse(l[:n])
 	slices.Reverse(l[n:])
 	slices.Reverse(l)
+}
+
+// unwrap ends the line before row y: it does not go on there any more.
+func (s *screen) unwrap(y int) {
+	switch {
+	case y > 0:
+		s.on.rows[y-1].wrapped = false
+	case s.on == &s.main:
+		s.unwrapPast()
+	}
+}
+
+func (s *screen) unwrapPast() {
+	if n := len(s.history); n > 0 {
+		s.history[(s.begin+n-1)%n].wrapped = false
+	}
 }
 
 func (s *screen) blank(l *line) {
@@ -849,6 +838,7 @@ func (s *screen) csi(c byte) {
 			return
 		}
 		g.x, s.wrap = 0, false
+		s.unwrap(g.y)
 		if c == 'L' {
 			s.scrollDown(g.y, p.count(0))
 		} else {
@@ -1063,16 +1053,21 @@ func (s *screen) eraseScreen(what int) {
 	s.wrap = false
 	switch what {
 	case 0:
+		if g.x == 0 {
+			s.unwrap(g.y)
+		}
 		s.eraseLine(0)
 		for i := g.y + 1; i < s.rows; i++ {
 			s.blank(&g.rows[i])
 		}
 	case 1:
+		s.unwrap(0)
 		for i := range g.y {
 			s.blank(&g.rows[i])
 		}
 		s.eraseLine(1)
 	case 2:
+		s.unwrap(0)
 		for i := range g.rows {
 			s.blank(&g.rows[i])
 		}
@@ -1090,8 +1085,10 @@ func (s *screen) eraseLine(what int) {
 		s.erase(l, g.x, s.cols)
 		l.wrapped = false
 	case 1:
+		s.unwrap(g.y)
 		s.erase(l, 0, g.x+1)
 	case 2:
+		s.unwrap(g.y)
 		s.blank(l)
 	}
 }
@@ -1220,7 +1217,9 @@ func (s *screen) setExtra(e extra) {
 		return
 	}
 	if len(s.extras) >= maxExtras {
-		s.sweepExtras()
+		if !s.still {
+			s.sweepExtras()
+		}
 		if len(s.extras) >= maxExtras {
 			return
 		}

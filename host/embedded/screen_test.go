@@ -168,6 +168,14 @@ func FuzzScreen(f *testing.F) {
 			}
 		}
 		s.Resize(int(rows), int(cols))
+		if next := painted(s, ""); s.parser.state == ground {
+			if s.title == "" {
+				next.title = ""
+			}
+			if diff := same(s, next); diff != "" {
+				t.Fatalf("painted after a resize: %s", diff)
+			}
+		}
 		s.Write(b)
 		s.Resize(int(cols)+7, max(int(rows)/2, 1))
 		s.Write(b)
