@@ -68,7 +68,7 @@ and it runs with default profiles only. So is a generation that was edited since
   phux-agent restore --generation 41 --plan --json
   phux-agent restore workspace.json --import`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.restore(cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.restoreAnew(cmd, f, args) },
 		Annotations: exits("0 every pane as asked, sessions that exist already included", "1 failed", "2 usage",
 			"3 partial: a placeholder, a refusal beside successes, an agent that exited",
 			"4 refused by trust, ownership or policy; nothing was created", "5 no host", "124 timed out"),
