@@ -93,7 +93,12 @@ func (m *made) settle(l *list, target, self string) {
 			l.add(at("set-option", "-pF", o.name, encodeOption(m.nonce, thisPane, v))...)
 		}
 	}
-	var after list
+	var after, hook, again list
+	// The pane has the hook for itself, which hides everybody else's: it makes room, runs theirs, and
+	// comes back where the pane stays dead.
+	hook.add("set-hook", "-pu", "pane-died")
+	hook.add("if-shell", "-F", takesAway(), "", "set-hook -R pane-died")
+	again.add("set-option", "-pF", "pane-died", "#{"+diedOption+"}")
 	// An empty status is a signal's, or not known yet: neither is an exit with 0.
 	when := "#{==:#{pane_dead_status},0}"
 	switch m.spec.Start.AfterExit {
@@ -105,16 +110,30 @@ func (m *made) settle(l *list, target, self string) {
 		b.after = true
 		// The shell is one like any other, and takes its pane along when it ends: pane-exec lets the
 		// pane go once it runs. Where it cannot (the program was moved away), the pane stays.
-		after.add("set-hook", "-pu", "pane-died")
+		after.add("set-option", "-pu", diedOption)
 		after.add(append([]string{"respawn-pane", "--", self}, b.args()...)...)
 	case "close":
 		after.add("kill-pane")
 	default:
 		return
 	}
-	var hook list
-	hook.add("if-shell", "-F", when, after.String())
-	l.add(at("set-hook", "-p", "pane-died", hook.String())...)
+	hook.add("if-shell", "-F", when, after.String(), again.String())
+	l.add(at("set-option", "-p", diedOption, hook.String())...)
+	l.add(at("set-option", "-pF", "pane-died", "#{"+diedOption+"}")...)
+}
+
+// diedOption of a pane holds what its pane-died runs, so that it can be set again.
+const diedOption = "@phux-agent-died"
+
+// takesAway is a format that is not 0 where somebody's own pane-died takes panes away or starts them
+// anew: that is not run for a pane whose last words and record are to stay. Up to 3.4, tmux shows a
+// hook only element by element.
+func takesAway() string {
+	text := "#{pane-died}"
+	for i := range 16 {
+		text += " #{pane-died[" + strconv.Itoa(i) + "]}"
+	}
+	return "#{m/r:(kill|respawn)-?(p|w|s)," + text + "}"
 }
 
 // variables hands text to commands whose arguments are formats: as the value of an option, which
