@@ -154,6 +154,7 @@ func (r *replacing) undo() {
 	}
 	mine.add("set-option", "-pu", "-t", at, "remain-on-exit")
 	mine.add("set-hook", "-pu", "-t", at, "pane-died")
+	mine.add("set-option", "-pu", "-t", at, diedOption)
 	mine.add(append([]string{"respawn-pane", "-k", "-t", at, "--", r.h.opt.Self}, shell.args()...)...)
 	l.add("if-shell", "-F", "-t", at, "#{m:* "+r.pane.nonce+" *,#{pane_start_command}}", mine.String())
 	_, _ = r.run(ctx, l)
