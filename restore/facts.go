@@ -205,7 +205,7 @@ func (f *Facts) gather(ctx context.Context, e Env, src Source, o Options, sessio
 	envs := map[AgentKey]integrations.Env{}
 	var talks []TalkKey
 	f.programs(e, sessions)
-	f.idle(e, o, sessions)
+	f.idle(e, sessions)
 	f.husks(e, o, sessions)
 	f.dir(f.Home)
 	for _, s := range sessions {

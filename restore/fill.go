@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,17 +44,18 @@ func seat(there *host.Session, number, index int) *host.Pane {
 	return nil
 }
 
-// idle looks at the panes that a fill could take, while nothing is decided.
-func (f *Facts) idle(e Env, o Options, sessions []*archive.Session) {
+// idle looks at the panes that a fill takes, or could, while nothing is decided. Of a pane that holds
+// something of ours nothing is read.
+func (f *Facts) idle(e Env, sessions []*archive.Session) {
 	f.Idle = map[string]error{}
-	if !o.Fill || f.View == nil {
+	if f.View == nil {
 		return
 	}
 	m := &maker{f: f}
 	for _, s := range sessions {
 		there := m.there(orDefault(f.Names[s.Name], s.Name))
 		if there == nil {
-			if there = m.there(s.OwnName()); there == nil {
+			if there = m.there(holdableOwn(f, s)); there == nil {
 				continue
 			}
 		}
@@ -138,16 +140,37 @@ func (m *maker) fill(s *archive.Session, sp *SessionPlan, there *host.Session) {
 	}
 }
 
+// offer says of a session that is left alone which of its idle shells a fill would take.
+func (m *maker) offer(s *archive.Session, sp *SessionPlan, there *host.Session) {
+	would := SessionPlan{Action: sp.Action, Panes: slices.Clone(sp.Panes)}
+	taken := maps.Clone(m.filled)
+	m.fill(s, &would, there)
+	m.filled = taken // nothing is
+	for i := range would.Panes {
+		if f := would.Panes[i].fill; f != nil && would.Panes[i].Verdict.Starts() {
+			sp.Panes[i].Reason = join(sp.Panes[i].Reason, fmt.Sprintf("pane %s at its place is an idle shell", f.terminal.ID))
+			sp.Panes[i].Hint = "phux-agent restore --fill"
+			sp.Fillable++
+		}
+	}
+}
+
 // fillOwn is the plan of a session that waits under another name, because one of its own name is
-// there: where that has idle shells for its agents, they come back where they were. Else it is
-// created, as it always is.
+// there: where that has idle shells for its agents, they come back where they were, or would. Else it
+// is created, as it always is.
 func (m *maker) fillOwn(s *archive.Session) (SessionPlan, bool) {
-	there := m.there(s.OwnName())
-	if !m.o.Fill || there == nil || s.OwnName() == s.Name || m.global() != nil {
+	there := m.there(holdableOwn(m.f, s))
+	if there == nil || s.OwnName() == s.Name || m.global() != nil {
 		return SessionPlan{}, false
 	}
 	sp := m.judge(s, there)
-	return sp, slices.ContainsFunc(sp.Panes, func(p PanePlan) bool { return sp.makes(&p) })
+	if m.o.Fill {
+		return sp, slices.ContainsFunc(sp.Panes, func(p PanePlan) bool { return sp.makes(&p) })
+	}
+	// Created beside it, each of its panes would be there twice.
+	sp.HostName = there.Name
+	sp.Reason = fmt.Sprintf("a session %q is there, with idle shells where its agents were, and is left as it is", there.Name)
+	return sp, sp.Fillable > 0
 }
 
 // held reports a record that some pane of the session holds.

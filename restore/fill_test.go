@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/owner"
@@ -147,5 +148,46 @@ func TestFillRequirement(t *testing.T) {
 		if pp.Verdict != RequirementUnmet || pp.fill != nil || pp.Start.Mode == host.Placeholder {
 			t.Errorf("%+v", pp)
 		}
+	}
+}
+
+// A restore without Fill says where one would put agents, and makes no second session beside them.
+func TestFillIsOffered(t *testing.T) {
+	s := newStage(t)
+	s.session(0).Windows[0].Panes[1] = s.pane("claude-code", id2)
+	at := s.shells("work", 2)
+	s.f.Idle[at[1].ID] = errors.New("it hums")
+	offered := func(sp SessionPlan, name string) {
+		t.Helper()
+		if sp.Action != SkipExisting || sp.Name != name || sp.HostName != "work" || sp.Fillable != 1 || sp.create != nil {
+			t.Fatalf("%+v", sp)
+		}
+		one, two := sp.Panes[0], sp.Panes[1]
+		if one.Verdict != PendingPane || one.fill != nil || one.Hint != "phux-agent restore --fill" || !strings.Contains(one.Reason, at[0].ID) {
+			t.Errorf("%+v", one)
+		}
+		if two.Verdict != PendingPane || two.Hint == one.Hint {
+			t.Errorf("%+v", two)
+		}
+	}
+	p := s.plan()
+	offered(p.Sessions[0], "work")
+	if p.Dry().Sessions[0].Fillable != 1 {
+		t.Error("the report does not tell")
+	}
+	if s.apply(); len(s.h.Started()) != 2 {
+		t.Error("something was started")
+	}
+
+	// The same once a save has seen the shells, and carries the agents on under another name.
+	s.session(0).Name, s.session(0).Pending = "work (pending 2)", &archive.Pending{From: 2, Name: "work"}
+	offered(s.plan().Sessions[0], "work (pending 2)")
+	if s.apply(); len(s.h.Started()) != 2 {
+		t.Error("something was started")
+	}
+	// Where nothing could be filled, it is made beside what is there.
+	s.f.Idle[at[0].ID] = errors.New("it hums")
+	if sp := s.plan().Sessions[0]; sp.Action != Create || sp.HostName != "work (pending 2)" {
+		t.Errorf("%+v", sp)
 	}
 }

@@ -123,8 +123,12 @@ func (m *maker) judge(s *archive.Session, there *host.Session) SessionPlan {
 			sp.Panes = append(sp.Panes, pp)
 		}
 	}
-	if m.o.Fill && there != nil && global == nil {
+	switch {
+	case there == nil || global != nil:
+	case m.o.Fill:
 		m.fill(s, &sp, there)
+	default:
+		m.offer(s, &sp, there)
 	}
 	return sp
 }

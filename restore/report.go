@@ -27,6 +27,8 @@ type SessionReport struct {
 	Aside  string       `json:"aside,omitzero"` // the name that the session has now which stood in its place
 	Error  string       `json:"error,omitzero"` // it was to be created, and could not be
 	Panes  []PaneReport `json:"panes"`
+	// Fillable is how many agents --fill would put into idle shells of a session that is left alone.
+	Fillable int `json:"fillable,omitzero"`
 }
 
 // PaneReport is one pane.
@@ -84,7 +86,7 @@ func (p *Plan) report() *Report {
 	}
 	for i := range p.Sessions {
 		s := &p.Sessions[i]
-		r.Sessions[i] = SessionReport{Name: s.Name, Action: s.Action, Reason: s.Reason, Panes: make([]PaneReport, len(s.Panes))}
+		r.Sessions[i] = SessionReport{Name: s.Name, Action: s.Action, Reason: s.Reason, Fillable: s.Fillable, Panes: make([]PaneReport, len(s.Panes))}
 		if s.aside != nil {
 			r.Sessions[i].Aside = s.aside.Name
 		}

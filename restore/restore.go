@@ -129,6 +129,7 @@ type SessionPlan struct {
 	Action   string // Create, SkipExisting, Fill or Refuse
 	Reason   string
 	Panes    []PanePlan
+	Fillable int // of SkipExisting: how many of its idle shells Options.Fill would put agents into
 
 	aside  *host.Aside         // what makes room for it
 	create *host.CreateSession // of Create; Apply fills in what only it knows

@@ -51,3 +51,10 @@ func file(stream any) *os.File {
 	f, _ := stream.(*os.File)
 	return f
 }
+
+// hint says, beside a result, what helps. Documents say it in their own words.
+func (a *app) hint(format string, args ...any) {
+	if !a.json {
+		printSafe(a.stderr, "phux-agent: hint: "+format, args...)
+	}
+}

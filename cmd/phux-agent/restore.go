@@ -14,12 +14,13 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/config"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/internal/ui"
 	"github.com/phux-agent/phux-agent/restore"
 )
 
 type restoreFlags struct {
-	generation                                         uint64
+	generation, shown                                  uint64
 	name                                               string
 	only, owners                                       []string
 	plan, strict, importing, fromHost, decline, noWait bool
@@ -28,6 +29,7 @@ type restoreFlags struct {
 	panes                        []string
 	mode                         string
 	noHusk, previous, unattended bool
+	brief                        bool
 }
 
 func (a *app) restoreVerb() *cobra.Command {
@@ -89,9 +91,12 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.StringArrayVar(&f.owners, "owner", nil, "`OLD=NEW`: records of plugin OLD are of NEW, this once")
 	fl.BoolVar(&f.decline, "decline", false, "restore nothing, and carry what waits no further")
 	fl.BoolVar(&f.fill, "fill", false, "in sessions that are there, put agents into idle shells that stand in their places")
+	fl.BoolVar(&f.brief, "brief", false, "a line for each session, and the panes that are not as asked")
+	fl.Uint64Var(&f.shown, "shown", 0, "the newest good generation as it was shown to a person: this `NUMBER`")
+	_ = fl.MarkHidden("shown")
 	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
-	sets := []string{"generation name", "generation previous", "name previous", "mode unattended"}
-	for _, other := range []string{"pane", "mode", "no-husk", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
+	sets := []string{"generation name", "shown generation", "shown name", "shown previous", "generation previous", "name previous", "mode unattended"}
+	for _, other := range []string{"brief", "shown", "pane", "mode", "no-husk", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
 		sets = append(sets, "decline "+other)
 	}
 	exclude(cmd, sets...)
@@ -152,7 +157,7 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	v := restoreView{app: a, h: h, choice: choice, src: src, report: plan.Dry(), dry: f.plan, host: h.info.Server}
+	v := restoreView{app: a, h: h, choice: choice, src: src, report: plan.Dry(), dry: f.plan, brief: f.brief, host: h.info.Server}
 	if !a.json {
 		v.head() // before anything starts
 	}
@@ -167,10 +172,26 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 	if rerr := v.print(); rerr != nil {
 		return rerr
 	}
+	a.hintFill(v.report)
 	if err != nil {
 		return err
 	}
 	return restoreStatus(v.report)
+}
+
+// hintFill says what puts agents into the shells that stand where they belong, as tmux-resurrect
+// leaves them.
+func (a *app) hintFill(r *restore.Report) {
+	n := 0
+	for _, s := range r.Sessions {
+		n += s.Fillable
+	}
+	switch {
+	case n == 1:
+		a.hint("an idle shell stands where an agent belongs: phux-agent %srestore --fill puts it there (--plan shows it first)", a.serverFlags())
+	case n > 1:
+		a.hint("idle shells stand where %d agents belong: phux-agent %srestore --fill puts them there (--plan shows it first)", n, a.serverFlags())
+	}
 }
 
 // restoreStatus is the exit code that a report deserves.
@@ -216,7 +237,11 @@ func (a *app) source(cmd *cobra.Command, store archive.Store, f restoreFlags, ar
 		c.Entry = before.Entry
 	default:
 		var best archive.Choice
-		best, err = store.Best()
+		if best, err = store.Best(); err == nil && f.shown > 0 && f.shown != best.Generation {
+			// A save came between the look and the word.
+			c.Entry, err = store.Get(f.shown)
+			break
+		}
 		c = chosen{Entry: best.Entry, newer: best.Newer, missing: best.Missing}
 		a.warnNewer(c)
 	}
@@ -434,12 +459,16 @@ type restoreView struct {
 	src    restore.Source
 	report *restore.Report
 	dry    bool
+	brief  bool
 	host   string
 }
 
 func (v *restoreView) print() error {
 	if v.app.json {
 		return writeDocument(v.app.stdout, v.report)
+	}
+	if v.brief {
+		fmt.Fprintln(v.app.stdout)
 	}
 	for _, s := range v.report.Sessions {
 		v.session(s)
@@ -491,7 +520,9 @@ func (v *restoreView) wrap(s string, indent int) []string {
 
 func (v *restoreView) session(s restore.SessionReport) {
 	a := v.app
-	fmt.Fprintln(a.stdout)
+	if !v.brief {
+		fmt.Fprintln(a.stdout)
+	}
 	action := map[string]string{restore.Create: "create", restore.SkipExisting: "skip", restore.Fill: "fill", restore.Refuse: "refuse"}[s.Action]
 	if done := map[string]string{restore.Create: "created", restore.Fill: "filled"}[s.Action]; !v.dry && s.Error == "" && done != "" {
 		action = done
@@ -499,8 +530,11 @@ func (v *restoreView) session(s restore.SessionReport) {
 	if !v.dry && s.Error != "" {
 		action = "failed"
 	}
-	a.say("%s  %s", s.Name, action)
-	if s.Reason != "" {
+	if v.brief {
+		action += "  " + v.tally(s)
+	}
+	a.say("%s  %s", s.Name, strings.TrimRight(action, " "))
+	if s.Reason != "" && (!v.brief || s.Action == restore.Refuse || s.Error != "" || s.Aside != "" || s.Fillable > 0) {
 		for _, line := range v.wrap(s.Reason, 2) {
 			a.say("  %s", line)
 		}
@@ -518,6 +552,9 @@ func (v *restoreView) session(s restore.SessionReport) {
 		if id == "" {
 			id = a.tilde(p.Dir)
 		}
+		if v.brief && (s.Action == restore.SkipExisting || v.asWanted(p) || v.dry && (p.Verdict.Starts() || p.Verdict == restore.ProgramPane) || p.Verdict == restore.AlreadyLive) {
+			continue
+		}
 		t.Row(fmt.Sprintf("%d.%d", p.Window, p.Index), what, who, id)
 		width := max(a.width()-2, 0)
 		if p.Reason != "" && (v.dry || !v.asWanted(p)) {
@@ -528,7 +565,7 @@ func (v *restoreView) session(s restore.SessionReport) {
 		if p.Hint != "" {
 			t.Note("→ "+p.Hint, width)
 		}
-		if p.Command != "" && p.Record == nil && p.Verdict != restore.ProgramPane {
+		if p.Command != "" && p.Record == nil && p.Verdict != restore.ProgramPane && !proc.IsShell(p.Command) {
 			t.Note("ran, as saved and not run again: "+p.Command, width)
 		}
 		if len(p.NotPreserved) > 0 && p.Verdict.Starts() {
@@ -536,6 +573,26 @@ func (v *restoreView) session(s restore.SessionReport) {
 		}
 	}
 	_ = t.Write(a.stdout, "  ")
+}
+
+// tally counts the panes of a session in words.
+func (v *restoreView) tally(s restore.SessionReport) string {
+	var agents, others int
+	for _, p := range s.Panes {
+		if p.Record != nil {
+			agents++
+		} else {
+			others++
+		}
+	}
+	var parts []string
+	if agents > 0 {
+		parts = append(parts, plural(agents, "agent"))
+	}
+	if others > 0 {
+		parts = append(parts, plural(others, "other pane"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // asWanted: what came back and runs needs no reason; the plan, and --json, have it.
