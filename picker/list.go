@@ -18,6 +18,7 @@ func List(w io.Writer, d *Data, agents []Agent, width int) ([]Choice, error) {
 	line := func(indent int, c Choice, words ...string) {
 		number := ""
 		if c.Act != Nothing {
+			c.Asked = d.Asked
 			choices = append(choices, c)
 			number = strconv.Itoa(len(choices)) + ")"
 		}
@@ -119,6 +120,11 @@ func (p *Pane) word() string {
 		return p.State
 	}
 	return p.Verdict
+}
+
+// wants reports an agent that waits for a person, or is done with what it was told.
+func (p *Pane) wants() bool {
+	return p.Terminal != "" && (strings.HasSuffix(p.State, ", waiting") || strings.HasSuffix(p.State, ", done"))
 }
 
 // does says what choosing the pane does, short.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -23,7 +24,7 @@ type Options struct {
 // Run shows the picker on a terminal until the person has chosen. The terminal is put back on
 // every way out; a context that ends is a choice to leave.
 func Run(ctx context.Context, src Source, o Options, in, out *os.File) (Choice, error) {
-	m := &model{ctx: ctx, src: src, color: o.Color, home: o.Home, generation: o.Generation, folded: map[string]bool{}, preview: true, busy: true}
+	m := &model{ctx: ctx, src: src, color: o.Color, home: o.Home, generation: o.Generation, folded: map[string]bool{}, preview: true, busy: true, beat: beat}
 	profile := colorprofile.ANSI
 	if !o.Color {
 		profile = colorprofile.ASCII
@@ -85,6 +86,11 @@ type model struct {
 
 	words map[string]string // by terminal; what stands there
 
+	beat  time.Duration
+	pulse string // of the data that is shown
+	quiet bool   // it is being read, and nobody asked
+	stale bool   // what was read so did not come
+
 	choice Choice
 	err    error
 }
@@ -92,8 +98,11 @@ type model struct {
 // Messages of what was read.
 type (
 	gotData struct {
-		d   *Data
-		err error
+		d          *Data
+		err        error
+		generation uint64
+		pulse      string
+		soft       bool
 	}
 	gotHistory struct {
 		list []Generation
@@ -105,15 +114,44 @@ type (
 		err  error
 	}
 	gotWords struct{ terminal, text string }
+	gotPulse struct{ pulse string }
 )
 
-func (m *model) Init() tea.Cmd { return m.read(m.generation) }
+// beat is how often it is asked whether what is shown still holds.
+const beat = 2 * time.Second
 
-func (m *model) read(generation uint64) tea.Cmd {
+func (m *model) Init() tea.Cmd { return tea.Batch(m.read(m.generation), m.feel()) }
+
+func (m *model) read(generation uint64) tea.Cmd { return m.readAs(generation, false) }
+
+// readAs reads the data; soft: nobody asked for it, and what is shown stays where it cannot be read.
+func (m *model) readAs(generation uint64, soft bool) tea.Cmd {
 	return func() tea.Msg {
+		pulse := m.src.Pulse(m.ctx) // before, so that what changes meanwhile is read again
 		d, err := m.src.Data(m.ctx, generation)
-		return gotData{d, err}
+		return gotData{d, err, generation, pulse, soft}
 	}
+}
+
+// feel asks in a while whether what is shown still holds.
+func (m *model) feel() tea.Cmd {
+	return tea.Tick(m.beat, func(time.Time) tea.Msg { return gotPulse{m.src.Pulse(m.ctx)} })
+}
+
+// felt reads anew where something has changed: a server that ended or was started, a save, an agent
+// that came to want a person. Of what is looked at, it looks again.
+func (m *model) felt(pulse string) tea.Cmd {
+	if m.data == nil || m.busy || m.quiet {
+		return nil
+	}
+	if pulse != m.pulse || m.stale {
+		m.quiet = true
+		return m.readAs(m.generation, true)
+	}
+	if p := m.current(); p != nil && m.screen == theList {
+		return m.lookAgain(p.Terminal)
+	}
+	return nil
 }
 
 func (m *model) readHistory() tea.Cmd {
@@ -146,10 +184,17 @@ func (m *model) look() tea.Cmd {
 		m.words = map[string]string{}
 	}
 	m.words[t] = ""
+	return m.lookAgain(t)
+}
+
+func (m *model) lookAgain(t string) tea.Cmd {
+	if t == "" || !m.preview || m.previewHeight() == 0 {
+		return nil
+	}
 	return func() tea.Msg {
 		text, err := m.src.Words(m.ctx, t)
 		if err != nil {
-			return gotWords{t, ""}
+			return nil // what stood there is shown on
 		}
 		return gotWords{t, text}
 	}
@@ -168,18 +213,37 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.w, m.h = msg.Width, msg.Height
 		m.keep()
 	case gotData:
+		if msg.soft {
+			m.quiet = false
+		}
+		if msg.generation != m.generation || msg.soft && m.busy {
+			return m, nil // another one was asked for since
+		}
 		m.busy = false
-		if msg.err != nil {
-			if m.data == nil {
-				m.err = msg.err
-				return m, tea.Quit
-			}
+		switch {
+		case msg.err == nil:
+		case msg.soft:
+			m.stale = true
+			m.problem = "what is shown is no longer certain: " + msg.err.Error()
+			return m, nil
+		case m.data == nil:
+			m.err = msg.err
+			return m, tea.Quit
+		default:
 			m.problem = msg.err.Error()
 			return m, nil
 		}
-		m.data, m.problem, m.words = msg.d, "", nil
-		m.lay()
+		if !msg.soft || m.stale {
+			m.problem = ""
+		}
+		if !msg.soft {
+			m.words = nil
+		}
+		m.pulse, m.stale = msg.pulse, false
+		m.take(msg.d)
 		return m, m.look()
+	case gotPulse:
+		return m, tea.Batch(m.felt(msg.pulse), m.feel())
 	case gotHistory:
 		m.loading = false
 		if msg.err != nil {
@@ -205,9 +269,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case gotWords:
-		if m.words != nil {
-			m.words[msg.terminal] = msg.text
+		if m.words == nil {
+			m.words = map[string]string{}
 		}
+		m.words[msg.terminal] = msg.text
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
 	case tea.PasteMsg:
@@ -237,6 +302,21 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// take shows other data; the chosen line stays the one that it was, where it is still there.
+func (m *model) take(d *Data) {
+	key, had := "", m.data != nil && m.at < len(m.rows)
+	if had {
+		key = m.data.key(m.rows[m.at])
+	}
+	m.data = d
+	m.rows = d.rows(m.filter, m.folded)
+	if i := slices.IndexFunc(m.rows, func(r row) bool { return d.key(r) == key }); had && i >= 0 {
+		m.top += i - m.at // it stays where it stands
+		m.at = i
+	}
+	m.keep()
 }
 
 // lay lays the list out anew; the chosen line stays where it can.
@@ -394,7 +474,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 				m.problem = s.cannot()
 				return nil
 			}
-			m.confirm = &Choice{Act: RestoreSession, Generation: m.data.Generation, Session: s.Name}
+			m.confirm = &Choice{Act: RestoreSession, Generation: m.data.Generation, Session: s.Name, As: s.As}
 		}
 	case "o":
 		m.screen, m.history, m.allHistory, m.hat, m.htop = theHistory, nil, false, 0, 0
@@ -405,6 +485,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 			list, err := m.src.Agents(m.ctx)
 			return gotAgents{list, err}
 		}
+	case "w":
+		return m.nextWanting()
 	case "r":
 		m.busy = true
 		return m.read(m.generation)
@@ -439,6 +521,18 @@ func (m *model) filterKey(k tea.KeyPressMsg, name string) tea.Cmd {
 	}
 	m.lay()
 	return m.look()
+}
+
+// nextWanting goes to the next agent that waits for a person, or is done; after the last comes the first.
+func (m *model) nextWanting() tea.Cmd {
+	for i := 1; i <= len(m.rows); i++ {
+		at := (m.at + i) % len(m.rows)
+		if p := m.data.pane(m.rows[at]); p != nil && p.wants() {
+			return m.move(at - m.at)
+		}
+	}
+	m.problem = "no agent waits for you"
+	return nil
 }
 
 // nextSession goes to the next session's line, or the one before.
@@ -523,6 +617,7 @@ func (m *model) place() (session, dir string) {
 }
 
 func (m *model) done(c Choice) tea.Cmd {
+	c.Asked = m.data != nil && m.data.Asked
 	m.choice = c
 	return tea.Quit
 }

@@ -6,6 +6,7 @@ package picker
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type Data struct {
 	Server        string    `json:"server"`
 	Generation    uint64    `json:"generation"` // 0 where nothing was saved
 	Saved         string    `json:"saved"`      // its age in words
+	Asked         bool      `json:"-"`          // that generation was asked for; else it is the newest good one
 	Notes         []string  `json:"notes"`
 	Sessions      []Session `json:"sessions"`
 }
@@ -24,6 +26,7 @@ type Session struct {
 	Name    string   `json:"name"`
 	There   bool     `json:"there"`
 	Action  string   `json:"action"` // what a restore does: "create", "skip-existing", "refuse"; "" where it is not in the generation
+	As      string   `json:"as"`     // the name that it would come back under; "" where it is there
 	Reason  string   `json:"reason"`
 	Windows []Window `json:"windows"`
 }
@@ -51,6 +54,7 @@ type Pane struct {
 	Previous []string `json:"previous"` // earlier conversations
 	Profile  string   `json:"profile"`
 	Terminal string   `json:"terminal"` // "" where it is not there
+	Active   bool     `json:"active"`   // the one of its session that is looked at
 	Does     Act      `json:"does"`     // what choosing it does
 }
 
@@ -71,7 +75,9 @@ const (
 type Choice struct {
 	Act        Act
 	Generation uint64
+	Asked      bool // as Data.Asked
 	Session    string
+	As         string // of RestoreSession and RestorePane: the name that the session would come back under
 	Window     int
 	Pane       Pane   // of Jump, RestorePane and Resume
 	Agent      string // of Launch: the integration
@@ -102,6 +108,9 @@ type Source interface {
 	Generations(ctx context.Context, below uint64, most int) ([]Generation, error)
 	// Words is the end of what stands on a terminal.
 	Words(ctx context.Context, terminal string) (string, error)
+	// Pulse is cheap, and another text where what runs or what was saved is not any more what the
+	// last Data was made of.
+	Pulse(ctx context.Context) string
 	// Agents are what can be launched.
 	Agents(ctx context.Context) ([]Agent, error)
 }
@@ -114,6 +123,19 @@ type row struct {
 }
 
 func (r row) head() bool { return r.pane < 0 }
+
+// key names what a line stands for, so that it is found again in what is read later.
+func (d *Data) key(r row) string {
+	s := &d.Sessions[r.session]
+	p := d.pane(r)
+	switch {
+	case p == nil:
+		return s.Name
+	case p.Terminal != "":
+		return s.Name + "\n" + p.Terminal
+	}
+	return fmt.Sprintf("%s\n%d.%d\n%s", s.Name, s.Windows[r.window].Index, p.Index, p.ID)
+}
 
 // rows lays the data out, one line a session and one a pane, of what a filter leaves: every word of
 // it, whatever its case, somewhere in the pane's line or its session's. Folded sessions keep their
@@ -165,19 +187,18 @@ func (d *Data) pane(r row) *Pane {
 // chosen is what choosing a line means.
 func (d *Data) chosen(r row) Choice {
 	s := &d.Sessions[r.session]
-	c := Choice{Generation: d.Generation, Session: s.Name}
+	c := Choice{Generation: d.Generation, Session: s.Name, As: s.As}
 	if p := d.pane(r); p != nil {
 		c.Act, c.Window, c.Pane = p.Does, s.Windows[r.window].Index, *p
 		return c
 	}
 	switch {
 	case s.There:
-		// The first pane that can be gone to.
+		// The pane that is looked at there, else the first that can be gone to.
 		for _, w := range s.Windows {
 			for _, p := range w.Panes {
-				if p.Terminal != "" {
+				if p.Terminal != "" && (c.Act == Nothing || p.Active && !c.Pane.Active) {
 					c.Act, c.Window, c.Pane = Jump, w.Index, p
-					return c
 				}
 			}
 		}

@@ -23,6 +23,7 @@ type script struct {
 	generations int
 	read        *int // generations that were read
 	err         error
+	pulse       *string
 }
 
 func (s script) Data(_ context.Context, n uint64) (*Data, error) {
@@ -45,6 +46,13 @@ func (s script) Generations(_ context.Context, below uint64, most int) (out []Ge
 	return out, nil
 }
 func (s script) Words(_ context.Context, t string) (string, error) { return "words of " + t, nil }
+func (s script) Pulse(context.Context) string {
+	if s.pulse == nil {
+		return ""
+	}
+	return *s.pulse
+}
+
 func (s script) Agents(context.Context) ([]Agent, error) {
 	return []Agent{{ID: "one", Name: "One"}, {ID: "two", Name: "Two", Note: "not installed"}}, nil
 }
@@ -71,7 +79,7 @@ func sample() *Data {
 func shown(src Source, w, h int) *model {
 	m := &model{ctx: context.Background(), src: src, folded: map[string]bool{}, preview: true, busy: true, color: true, home: "/home/u"}
 	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
-	m.run(m.Init())
+	m.run(m.read(m.generation))
 	return m
 }
 
@@ -312,4 +320,100 @@ func FuzzScreen(f *testing.F) {
 		m.press(keys)
 		fits(t, m, "")
 	})
+}
+
+// What changes is read by itself, and the chosen line stays the one that it was.
+func TestItFollows(t *testing.T) {
+	data := map[uint64]*Data{0: sample()}
+	pulse := "one life"
+	src := script{data: data, pulse: &pulse}
+	m := shown(src, 80, 24)
+	m.press("down down")
+	if p := m.current(); p == nil || p.ID != "id-2" {
+		t.Fatalf("%+v", p)
+	}
+	felt := func() { m.run(m.felt(src.Pulse(m.ctx))) }
+
+	other := sample()
+	other.Sessions = append([]Session{{Name: "new", There: true, Windows: []Window{{Panes: []Pane{{State: "shell", Terminal: "%9", Does: Jump}}}}}}, other.Sessions...)
+	data[0] = other
+	felt()
+	if strings.Contains(m.text(), "▾ new") {
+		t.Error("it was read although nothing was felt")
+	}
+	pulse = "two"
+	felt()
+	if p := m.current(); !strings.Contains(m.text(), "▾ new") || p == nil || p.ID != "id-2" {
+		t.Errorf("the chosen line is %+v of\n%s", p, m.text())
+	}
+
+	// The server ends: everything is to be restored. What cannot be read leaves what is shown, and says so.
+	ended := sample()
+	ended.Sessions = ended.Sessions[1:]
+	data[0], pulse = ended, "none"
+	felt()
+	if strings.Contains(m.text(), "▾ here") {
+		t.Errorf("the server is gone, and shown:\n%s", m.text())
+	}
+	data[0], pulse = nil, "broken"
+	felt()
+	if text := m.text(); !strings.Contains(text, "no longer certain: no such generation") || !strings.Contains(text, "▾ gone") {
+		t.Errorf("%s", text)
+	}
+	data[0] = sample()
+	felt() // the same pulse: what did not come is asked for again
+	if text := m.text(); strings.Contains(text, "certain") || !strings.Contains(text, "▾ here") {
+		t.Errorf("%s", text)
+	}
+
+	// A generation that was asked for meanwhile is not put aside by what nobody asked for.
+	soft := m.readAs(0, true)()
+	data[5] = &Data{Server: "tmux-default", Generation: 5, Asked: true, Sessions: sample().Sessions[1:2]}
+	m.generation, m.busy = 5, true
+	m.Update(soft)
+	if !m.busy {
+		t.Error("what was asked for is not waited for any more")
+	}
+	m.run(m.read(5))
+	if m.press("a y"); m.choice.Generation != 5 || !m.choice.Asked {
+		t.Errorf("%+v", m.choice)
+	}
+}
+
+// A session's line goes to what is looked at there.
+func TestASessionsLineGoesToItsActivePane(t *testing.T) {
+	d := &Data{Sessions: []Session{{Name: "s", There: true, Windows: []Window{
+		{Index: 0, Panes: []Pane{{Verdict: "pending", Does: Resume}, {Terminal: "%1", Does: Jump}}},
+		{Index: 1, Panes: []Pane{{Terminal: "%2", Does: Jump}, {Terminal: "%3", Does: Jump, Active: true}, {Terminal: "%4", Does: Jump}}},
+	}}}}
+	if c := d.chosen(row{0, -1, -1}); c.Act != Jump || c.Pane.Terminal != "%3" || c.Window != 1 {
+		t.Errorf("%+v", c)
+	}
+	d.Sessions[0].Windows = d.Sessions[0].Windows[:1]
+	if c := d.chosen(row{0, -1, -1}); c.Pane.Terminal != "%1" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestTheNextThatWants(t *testing.T) {
+	pane := func(id, state string) Pane { return Pane{Terminal: id, Agent: "a", State: state, Does: Jump} }
+	d := &Data{Server: "s", Sessions: []Session{
+		{Name: "x", There: true, Windows: []Window{{Panes: []Pane{pane("%1", "running, working"), pane("%2", "running, waiting")}}}},
+		{Name: "y", There: true, Windows: []Window{{Panes: []Pane{pane("%3", "running, done"), {Agent: "a", State: "running, waiting", Does: Resume}}}}},
+	}}
+	m := shown(script{data: map[uint64]*Data{0: d}}, 80, 24)
+	var got []string
+	for range 3 {
+		m.press("w")
+		got = append(got, m.current().Terminal)
+	}
+	if diff := cmp.Diff([]string{"%2", "%3", "%2"}, got); diff != "" {
+		t.Error(diff)
+	}
+	d.Sessions = d.Sessions[:1]
+	d.Sessions[0].Windows[0].Panes = d.Sessions[0].Windows[0].Panes[:1]
+	m = shown(script{data: map[uint64]*Data{0: d}}, 80, 24)
+	if m.press("w"); !strings.Contains(m.text(), "no agent waits for you") {
+		t.Error(m.text())
+	}
 }

@@ -142,8 +142,15 @@ func (m *model) title() string {
 		right = "nothing is saved"
 	default:
 		right = fmt.Sprintf("generation %d, saved %s", m.data.Generation, m.data.Saved)
+		if m.w < 60 {
+			right = fmt.Sprintf("gen %d, %s", m.data.Generation, m.data.Saved)
+		}
 	}
-	return m.ends("phux-agent pick"+server, right, bold)
+	name := "phux-agent pick"
+	if server != "" && ui.Width(name+server)+2+ui.Width(right) > m.w {
+		name, server = "pick", " · "+m.data.Server
+	}
+	return m.ends(name+server, right, bold)
 }
 
 func (m *model) subtitle() string {
@@ -169,7 +176,11 @@ func (m *model) subtitle() string {
 	case m.filter != "":
 		return ui.Clip("/"+ui.Escape(m.filter)+"  (esc shows everything)", m.w)
 	case m.data != nil && len(m.data.Notes) > 0:
-		return m.dress(dim, ui.Clip(ui.Escape(m.data.Notes[0]), m.w))
+		more := ""
+		if n := len(m.data.Notes) - 1; n > 0 {
+			more = fmt.Sprintf("  (+%d: restore --plan)", n)
+		}
+		return m.dress(dim, ui.Clip(ui.Escape(m.data.Notes[0]), m.w-ui.Width(more))+more)
 	}
 	return ""
 }
@@ -223,6 +234,8 @@ func (m *model) keys() string {
 		return "enter launch · esc back"
 	case m.screen == theHelp:
 		return "any key back"
+	case m.w < 44:
+		return "enter · s · a · o · n · / · ? help"
 	case m.w < 72:
 		return "enter · s session · a all · / · ? help · q"
 	}
@@ -461,7 +474,8 @@ var help = []string{
 	"n         launch a new agent, in this line's session and directory",
 	"/         filter by words; esc shows everything again",
 	"p         show or hide the preview",
-	"r         read everything again",
+	"w         the next agent that waits for you, or is done",
+	"r         read everything again; what changes is read by itself",
 	"j k       down and up, as the arrows; also page up and down, g and G",
 	"tab       the next session; shift-tab the one before",
 	"h l       fold and unfold a session, as left and right",

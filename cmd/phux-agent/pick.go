@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,11 @@ func (a *app) runVerb(cmd, verb *cobra.Command, args []string) error {
 func (a *app) pickedRestore(cmd *cobra.Command, c picker.Choice) error {
 	var args []string
 	if c.Generation > 0 {
-		args = append(args, "--generation", strconv.FormatUint(c.Generation, 10))
+		flag := "--shown"
+		if c.Asked {
+			flag = "--generation"
+		}
+		args = append(args, flag, strconv.FormatUint(c.Generation, 10))
 	}
 	switch c.Act {
 	case picker.RestoreSession:
@@ -168,7 +173,7 @@ func (a *app) pickedRestore(cmd *cobra.Command, c picker.Choice) error {
 	if herr != nil || !a.attached(h.info) {
 		return err
 	}
-	name := h.sessionName(c.Session)
+	name := cmp.Or(c.As, h.sessionName(c.Session))
 	found := func(s string, p host.Pane) bool {
 		if s != name {
 			return false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -12,10 +13,12 @@ import (
 	"github.com/phux-agent/phux-agent/archive"
 	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/metadata"
 	"github.com/phux-agent/phux-agent/picker"
 	"github.com/phux-agent/phux-agent/plugin"
 	"github.com/phux-agent/phux-agent/restore"
+	"github.com/phux-agent/phux-agent/status"
 )
 
 // pickSource is what the picker shows, from the host, the archives and the plan of a restore.
@@ -25,10 +28,72 @@ type pickSource struct {
 
 	mu        sync.Mutex
 	host      *hosted
+	server    proc.ID // of the life that was looked at; the zero one where none ran
 	terminals map[string]host.Terminal
 }
 
-func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data, error) {
+// patientTries bounds how often what moved while it was read is read again.
+const patientTries = 3
+
+func (s *pickSource) Data(ctx context.Context, generation uint64) (d *picker.Data, err error) {
+	for range patientTries {
+		// A server that ends or begins meanwhile is no failure: it is asked anew.
+		if d, err = s.look(ctx, generation); !errors.Is(err, host.ErrChanged) && !errors.Is(err, host.ErrNoServer) && !errors.Is(err, host.ErrStale) {
+			break
+		}
+	}
+	return d, err
+}
+
+// Pulse asks the server nothing while it is the one that was looked at: its process, the file that
+// whoever looks keeps, and the folder of the generations say enough.
+func (s *pickSource) Pulse(ctx context.Context) string {
+	s.work.Lock()
+	defer s.work.Unlock()
+	a := s.app
+	s.mu.Lock()
+	h, server := s.host, s.server
+	s.mu.Unlock()
+	life := fmt.Sprint(server)
+	if server.PID == 0 || !proc.Alive(server) {
+		now, err := a.host(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		h, life = now, fmt.Sprint(serverID(now.info))
+	}
+	out := h.info.Server + " " + life
+	if d, err := a.dirs(); err == nil {
+		out += " " + stamp(status.File(d.Runtime, h.info.Server))
+	}
+	if store, err := a.store(h.info); err == nil {
+		out += " " + stamp(store.Dir)
+	}
+	return out
+}
+
+// serverID is the process of a server that runs.
+func serverID(info host.Info) proc.ID {
+	if !info.Running {
+		return proc.ID{}
+	}
+	i, err := proc.Stat(info.Instance.PID)
+	if err != nil {
+		return proc.ID{}
+	}
+	return i.ID()
+}
+
+// stamp is another text where a file was written or a folder got another entry.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d.%d", info.ModTime().UnixNano(), info.Size())
+}
+
+func (s *pickSource) look(ctx context.Context, generation uint64) (*picker.Data, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	a := s.app
@@ -40,7 +105,7 @@ func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data,
 	if err != nil {
 		return nil, err
 	}
-	d := &picker.Data{SchemaVersion: schemaVersion, Server: h.info.Server, Notes: []string{}, Sessions: []picker.Session{}}
+	d := &picker.Data{SchemaVersion: schemaVersion, Server: h.info.Server, Asked: generation > 0, Notes: []string{}, Sessions: []picker.Session{}}
 	entry, newer, err := chooseEntry(store, generation)
 	if err != nil {
 		return nil, err
@@ -94,7 +159,7 @@ func (s *pickSource) Data(ctx context.Context, generation uint64) (*picker.Data,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.host, s.terminals = h, m.terminals
+	s.host, s.server, s.terminals = h, serverID(h.info), m.terminals
 	return d, nil
 }
 
@@ -141,9 +206,15 @@ type merger struct {
 
 // live puts in what runs.
 func (m *merger) live(w *host.Workspace, panes []capture.Pane) {
-	names := map[string]string{} // window names, by session and index
+	names := map[string]string{}  // window names, by session and index
+	active := map[string]string{} // by session, the terminal that is looked at
 	for _, s := range w.Sessions {
 		for _, win := range s.Windows {
+			for _, p := range win.Panes {
+				if win.Active && p.Active {
+					active[s.Name] = p.Terminal.ID
+				}
+			}
 			names[fmt.Sprintf("%s\n%d", s.Name, win.Index)] = win.Name
 		}
 	}
@@ -158,7 +229,7 @@ func (m *merger) live(w *host.Workspace, panes []capture.Pane) {
 		win := &s.Windows[len(s.Windows)-1]
 		one := picker.Pane{
 			Index: p.Index, Agent: p.Facts.IntegrationID, State: stateOf(p), Reason: reasonOf(p), Dir: m.dir(p), Title: p.Title,
-			Command: p.Command, Previous: p.Facts.Previous, Profile: p.Facts.Profile, Terminal: p.Terminal.ID, Does: picker.Jump,
+			Command: p.Command, Previous: p.Facts.Previous, Profile: p.Facts.Profile, Terminal: p.Terminal.ID, Active: active[p.Session] == p.Terminal.ID, Does: picker.Jump,
 		}
 		if p.Record != nil {
 			one.Agent, one.ID = p.Record.IntegrationID, p.Record.NativeID
@@ -200,7 +271,7 @@ func (m *merger) saved(plan *restore.Plan, ar *archive.Archive) {
 			m.beside(&m.d.Sessions[at], sp, facts)
 			continue
 		}
-		s := picker.Session{Name: sp.Name, Action: sp.Action, Reason: sp.Reason}
+		s := picker.Session{Name: sp.Name, Action: sp.Action, As: sp.HostName, Reason: sp.Reason}
 		for j := range sp.Panes {
 			pp := &sp.Panes[j]
 			p := m.planned(pp, facts[j])
