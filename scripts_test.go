@@ -217,6 +217,7 @@ func cmdSnap(ts *testscript.TestScript, neg bool, args []string) {
 	if name, err := os.Hostname(); err == nil && name != "" {
 		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(text, "HOST")
 	}
+	text = regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d\b`).ReplaceAllString(text, "YYYY-MM-DD hh:mm")
 	text = regexp.MustCompile(`[^ ]*/testscript-main[^ ]*/`).ReplaceAllString(text, "/bin/")
 	text = strings.TrimRight(text, "\n") + "\n"
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))

@@ -2,18 +2,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/tmux"
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // The keys of the plugin below the prefix, where nobody says others: resurrect's, and one that tmux
@@ -154,9 +159,11 @@ func (a *app) tmuxPlug(ctx context.Context, _ []string) error {
 		// Once in a life of the server, and again where there is something else to say.
 		p.Told = strings.ReplaceAll(told, "\n", "; ")
 		if p.Told != s.Told && len(notes) > 0 {
-			p.Message = "phux-agent: " + p.Told
+			p.Message = plugMessage(keys, s.Neighbours)
 		}
 	}
+	// Once in a life of the server, and what is true when somebody comes: a restore may have been by then.
+	p.Greet = s.Program == "" && a.waitingAgents(ctx) > 0
 	on, err := a.plugAutosave(ctx, h, s)
 	if err != nil {
 		notes = append(notes, "autosave is not on: "+err.Error())
@@ -168,6 +175,76 @@ func (a *app) tmuxPlug(ctx context.Context, _ []string) error {
 	return a.sayPlugged(tmuxDocument{
 		Server: h.ServerName(), Plugged: true, Program: p.Program, Keys: keys, Autosave: on, Neighbours: s.Neighbours, Notes: notes,
 	})
+}
+
+// plugMessage is the notes in a line that fits a narrow client, and where they stand in full.
+func plugMessage(keys []keyDoc, neighbours []string) string {
+	usual := map[string]string{"save": saveKey, "restore": restoreKey, "pick": pickerKey}
+	var taken, parts []string
+	for _, k := range keys {
+		if k.Taken != "" {
+			taken = append(taken, usual[k.Does])
+		}
+	}
+	switch len(taken) {
+	case 0:
+	case 1:
+		parts = append(parts, "prefix "+taken[0]+" is bound already")
+	default:
+		parts = append(parts, "prefix "+strings.Join(taken, ", ")+" are bound already")
+	}
+	if len(parts) == 0 && len(neighbours) > 0 {
+		parts = append(parts, neighbours[0]+" is here too")
+	}
+	return "phux-agent: " + strings.Join(parts, "; ") + ": phux-agent tmux status"
+}
+
+// waitingAgents is how many conversations were saved, are not here, and would be brought by a restore.
+func (a *app) waitingAgents(ctx context.Context) int {
+	h, err := a.host(ctx)
+	if err != nil {
+		return 0
+	}
+	store, err := a.store(h.info)
+	if err != nil {
+		return 0
+	}
+	best, err := store.Best()
+	if err != nil || best.Archive == nil {
+		return 0
+	}
+	ar, _ := without(best.Archive, best.Dismissed, nil)
+	live, pending := ar.Records()
+	if h.info.Running && ar.Host.Instance == capture.InstanceDigest(h.info.Instance) {
+		return pending
+	}
+	return live + pending
+}
+
+// keyGreet says on a client that agents wait to be restored, where some do.
+func (a *app) keyGreet(ctx context.Context, client string) error {
+	n := a.waitingAgents(ctx)
+	if n == 0 {
+		return nil
+	}
+	h, err := a.tmux()
+	if err != nil {
+		return err
+	}
+	s, err := h.Setup(ctx)
+	if err != nil {
+		return err
+	}
+	how := "phux-agent restore"
+	if _, keys, _ := plugSettings(s); len(keys) > 1 && keys[1].Key != "" {
+		how = "prefix " + keys[1].Key
+	}
+	what := plural(n, "agent") + " wait"
+	if n == 1 {
+		what += "s"
+	}
+	_ = h.Say(ctx, client, fmt.Sprintf("phux-agent: %s to be restored: %s", what, how)) // the client may be gone
+	return nil
 }
 
 // plugAutosave turns autosave on, unless somebody said no: the option, the configuration, or a
@@ -291,13 +368,15 @@ func (a *app) tmuxUninstall(ctx context.Context, _ []string) error {
 // popup or a window of their own.
 func (a *app) tmuxKey(ctx context.Context, args []string) error {
 	a.hostKind = tmux.Kind
+	client := ""
+	if len(args) > 1 {
+		client = args[1]
+	}
 	switch args[0] {
 	case "save":
-		client := ""
-		if len(args) > 1 {
-			client = args[1]
-		}
 		return a.keySave(ctx, client)
+	case "greet":
+		return a.keyGreet(ctx, client)
 	case "restore":
 		return a.keyRestore(ctx)
 	case "pick":
@@ -351,7 +430,8 @@ func (a *app) again(ctx context.Context, args ...string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// keyRestore shows the plan, asks, and restores. It stays until its reader has seen the end.
+// keyRestore shows the plan, asks, and restores. It stays until its reader has seen the end. What is
+// restored is the generation that was shown, whatever autosave does meanwhile.
 func (a *app) keyRestore(ctx context.Context) error {
 	in := bufio.NewReader(a.stdin)
 	ask := func(prompt string) string {
@@ -362,26 +442,75 @@ func (a *app) keyRestore(ctx context.Context) error {
 		}
 		return strings.ToLower(strings.TrimSpace(line))
 	}
-	err := a.again(ctx, "restore", "--plan")
+	verb := []string{"restore", "--brief"}
+	if n := a.bestGeneration(ctx); n > 0 {
+		verb = append(verb, "--shown", strconv.FormatUint(n, 10))
+	}
 	var status *statusError
-	if err != nil && (!errors.As(err, &status) || status.code == refused) {
-		if status == nil {
+	run := func(more ...string) error {
+		err := a.fitted(ctx, slices.Concat(verb, more)...)
+		if err != nil && !errors.As(err, &status) {
 			a.report(err)
 		}
+		return err
+	}
+	if err := run("--plan"); err != nil && (status == nil || status.code == refused) {
 		ask("\nEnter closes this. ")
 		return nil
 	}
-	switch answer := ask("\nRestore? y: yes   f: yes, and fill idle shells   Enter: no > "); answer {
+	switch ask("\nRestore? y: yes   f: yes, and fill idle shells   p: pick   Enter: no > ") {
 	case "y", "yes":
-		err = a.again(ctx, "restore")
+		_ = run()
 	case "f", "fill":
-		err = a.again(ctx, "restore", "--fill")
+		_ = run("--fill")
+	case "p", "pick":
+		return a.again(ctx, "pick")
 	default:
 		return nil
 	}
-	if err != nil && !errors.As(err, &status) {
-		a.report(err)
-	}
 	ask("\nEnter closes this. ")
 	return nil
+}
+
+// bestGeneration is the one that a restore would use; 0 where that cannot be told.
+func (a *app) bestGeneration(ctx context.Context) uint64 {
+	h, err := a.host(ctx)
+	if err != nil {
+		return 0
+	}
+	store, err := a.store(h.info)
+	if err != nil {
+		return 0
+	}
+	best, err := store.Best()
+	if err != nil {
+		return 0
+	}
+	return best.Generation
+}
+
+// fitted runs another verb, and shows as much of what it says as there is room for: a popup does not
+// scroll. How it begins and how it ends is what tells most.
+func (a *app) fitted(ctx context.Context, args ...string) error {
+	var said bytes.Buffer
+	b := *a
+	b.stdout, b.stderr = &said, &said
+	err := b.again(ctx, args...)
+	lines := strings.Split(strings.TrimRight(said.String(), "\n"), "\n")
+	wide, high := 0, 0
+	if f := file(a.stdout); f != nil {
+		wide, high, _ = term.GetSize(int(f.Fd())) // none of what is no terminal
+	}
+	if keep := high - 4; high > 0 && keep > 6 && len(lines) > keep {
+		end := 4
+		cut := len(lines) - keep + 1
+		lines = slices.Concat(lines[:keep-end-1], []string{fmt.Sprintf("… %d more lines: phux-agent %s", cut, strings.Join(args[:1], " ")+" --plan, or p for the picker")}, lines[len(lines)-end:])
+	}
+	for _, l := range lines {
+		if wide > 0 {
+			l = ui.Clip(l, wide)
+		}
+		fmt.Fprintln(a.stdout, l)
+	}
+	return err
 }

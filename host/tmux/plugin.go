@@ -115,6 +115,7 @@ type Plug struct {
 	Status  bool // the label is shown at the end of status-right
 	Told    string
 	Message string // shown to whoever is attached, or to the first who comes
+	Greet   bool   // instead: "tmux key greet CLIENT" is run for them, and says what is true then
 }
 
 // Plug puts the plugin in place, in one list. What an earlier one bound, and this one does not, is
@@ -158,7 +159,12 @@ func (h *Host) Plug(ctx context.Context, now *Setup, p Plug) error {
 	if status != now.Status {
 		l.add("set-option", "-g", "status-right", status)
 	}
-	if p.Message != "" {
+	switch {
+	case p.Greet:
+		var greet list
+		greet.add("run-shell", "-b", "#{q:"+pluginProgram+"} tmux key greet #{q:hook_client}")
+		l = append(l, toFirst(now.Clients, greet)...)
+	case p.Message != "":
 		l = append(l, say(now.Clients, p.Message)...)
 	}
 	if _, err := h.tool.script(ctx, []string{l.String()}); err != nil {
@@ -168,13 +174,18 @@ func (h *Host) Plug(ctx context.Context, now *Setup, p Plug) error {
 }
 
 // say shows a line to whoever is attached, or, once, to the first who comes.
-func say(clients int, text string) (l list) {
+func say(clients int, text string) list {
 	var show list
 	show.add("display-message", "-d", "8000", strings.ReplaceAll(text, "#", "##"))
+	return toFirst(clients, show)
+}
+
+// toFirst does something for whoever is attached, or, once, for the first who comes.
+func toFirst(clients int, do list) (l list) {
 	if clients > 0 {
-		return show
+		return do
 	}
-	l.add("set-hook", "-g", helloSlot, "set-hook -gu "+word(helloSlot)+" ; "+show.String())
+	l.add("set-hook", "-g", helloSlot, "set-hook -gu "+word(helloSlot)+" ; "+do.String())
 	return l
 }
 
