@@ -56,12 +56,12 @@ func program(f *Facts) []Finding {
 	case p.OnPath == "":
 		out = append(out, Finding{
 			Grade: Warn, Text: fmt.Sprintf("phux-agent is not on the PATH; this one is %s", p.Self),
-			Remedy: "put it, or a link to it, into a directory of the PATH: hooks, shims and key bindings call it by name",
+			Remedy: fmt.Sprintf("mkdir -p ~/.local/bin && ln -s %s ~/.local/bin/, with ~/.local/bin on the PATH: hooks and shell functions call it by name", quoted(p.Self)),
 		})
 	case !p.Same:
 		out = append(out, Finding{
 			Grade: Warn, Text: fmt.Sprintf("the PATH finds another phux-agent, %s; this one is %s", p.OnPath, p.Self),
-			Remedy: "keep one of them: panes call the one that started them",
+			Remedy: fmt.Sprintf("keep one of them, as in ln -sf %s %s: panes call the one that started them", quoted(p.Self), quoted(p.OnPath)),
 		})
 	}
 	if p.Trust != nil {
@@ -90,7 +90,7 @@ func directories(f *Facts) []Finding {
 		case d.Err != nil:
 			out = append(out, Finding{
 				Grade: Fail, Text: fmt.Sprintf("the %s directory %s cannot be used: %v", d.what, d.Path, d.Err),
-				Remedy: "it holds " + d.holds + ": make it yours, writable, and a directory",
+				Remedy: fmt.Sprintf("mkdir -p %[1]s && chmod 700 %[1]s, and chown it to you where it is not yours: it holds %[2]s", quoted(d.Path), d.holds),
 			})
 		case d.Free < leastFree:
 			out = append(out, Finding{
@@ -111,7 +111,7 @@ func directories(f *Facts) []Finding {
 func theHost(f *Facts) []Finding {
 	h := f.Host
 	if h.Err != nil && !errors.Is(h.Err, host.ErrNoServer) {
-		return []Finding{{Grade: Fail, Text: h.Err.Error(), Remedy: "install tmux 3.2a or later, or use --host embedded"}}
+		return []Finding{{Grade: Fail, Text: h.Err.Error(), Remedy: "install tmux 3.2a or later (apt install tmux, brew install tmux), or use --host embedded"}}
 	}
 	var out []Finding
 	for _, w := range h.Info.Warnings {
@@ -164,7 +164,24 @@ func plugins(f *Facts) []Finding {
 			})
 		}
 	}
-	return orOK(out, "%d integrations of %d plugins", n, len(f.Plugins))
+	return orOK(out, "%s of %s", many(n, "integration"), many(len(f.Plugins), "plugin"))
+}
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -214,7 +231,7 @@ func agents(f *Facts) []Finding {
 			if a.Used {
 				grade = Warn
 			}
-			out = append(out, Finding{Grade: grade, Text: fmt.Sprintf("%s, at %s: %s; else %s", a.Integration, u.At, u.Detail, u.Consequence), Remedy: "set it so: it is a requirement of the integration"})
+			out = append(out, Finding{Grade: grade, Text: fmt.Sprintf("%s, at %s: %s; else %s", a.Integration, u.At, u.Detail, u.Consequence), Remedy: u.Remedy})
 		}
 		if len(out) == bad {
 			fine = append(fine, strings.TrimSpace(a.Integration+" "+a.Version))
@@ -298,18 +315,18 @@ func panes(f *Facts) []Finding {
 		switch {
 		case p.Err != nil:
 			out = append(out, Finding{
-				Grade: Fail, Text: fmt.Sprintf("pane %s: its record cannot be read and is not saved: %v", place, p.Err),
+				Pane: place, Grade: Fail, Text: fmt.Sprintf("pane %s: its record cannot be read and is not saved: %v", place, p.Err),
 				Remedy: "phux-agent " + f.Server + "record forget " + p.Terminal.ID,
 			})
 		case p.State == capture.Running && p.Restorable && p.Facts.Unconfirmed != "":
 			running++
-			out = append(out, Finding{Grade: Note, Text: fmt.Sprintf("pane %s: its conversation is unconfirmed: %s", place, p.Facts.Unconfirmed)})
+			out = append(out, Finding{Pane: place, Grade: Note, Text: fmt.Sprintf("pane %s: its conversation is unconfirmed: %s", place, p.Facts.Unconfirmed)})
 		case p.State == capture.Running && p.Restorable:
 			running++
 		case p.State == capture.Running || p.State == capture.Program && p.Reason != "":
-			out = append(out, Finding{Grade: Warn, Text: fmt.Sprintf("pane %s would not come back as itself: %s", place, p.Reason)})
+			out = append(out, Finding{Pane: place, Grade: Warn, Text: fmt.Sprintf("pane %s would not come back as itself: %s", place, p.Reason)})
 		case p.State == capture.Exited || p.State == capture.Pending:
-			out = append(out, Finding{Grade: Note, Text: fmt.Sprintf("pane %s is %s: %s", place, p.State, p.Reason)})
+			out = append(out, Finding{Pane: place, Grade: Note, Text: fmt.Sprintf("pane %s is %s: %s", place, p.State, p.Reason)})
 		}
 	}
 	if running > 0 || len(out) == 0 {
@@ -357,7 +374,7 @@ func history(f *Facts) []Finding {
 	case len(f.Panes) > 0 && age > longAgo:
 		out = append(out, Finding{Grade: Warn, Text: fmt.Sprintf("the last good save is %d hours old", int(age.Hours())), Remedy: save})
 	}
-	return append(ok("%d generations; a restore would use %d, of %s", len(h.Entries), h.Best.Generation, h.Best.SavedAt.Local().Format("2006-01-02 15:04")), out...)
+	return append(ok("%s; a restore would use %d, of %s", many(len(h.Entries), "generation"), h.Best.Generation, h.Best.SavedAt.Local().Format("2006-01-02 15:04")), out...)
 }
 
 func reboot(f *Facts) []Finding {
@@ -366,6 +383,10 @@ func reboot(f *Facts) []Finding {
 	}
 	if f.Reboot == nil {
 		return ok("nothing would have to come back")
+	}
+	told := map[string]bool{}
+	for _, p := range panes(f) {
+		told[p.Pane] = p.Grade == Warn
 	}
 	var out []Finding
 	back, shells := 0, 0
@@ -377,8 +398,9 @@ func reboot(f *Facts) []Finding {
 			place := fmt.Sprintf("%s:%d.%d", s.Name, p.Window, p.Index)
 			switch {
 			case s.Action == restore.Refuse && !p.Verdict.Authority():
+			case p.Verdict == restore.NeverDurable && told[place]: // of a pane that runs, and needs no other one
 			case s.Action == restore.Refuse, p.Verdict.Circumstance():
-				out = append(out, Finding{Grade: Warn, Text: fmt.Sprintf("pane %s: %s: %s", place, p.Verdict, p.Reason), Remedy: p.Hint})
+				out = append(out, Finding{Pane: place, Grade: Warn, Text: fmt.Sprintf("pane %s: %s: %s", place, p.Verdict, p.Reason), Remedy: p.Hint})
 			case p.Record != nil:
 				back++
 			default:
@@ -386,5 +408,5 @@ func reboot(f *Facts) []Finding {
 			}
 		}
 	}
-	return append(ok("%d conversations and %d other panes would come back", back, shells), out...)
+	return append(ok("%s and %s would come back", many(back, "conversation"), many(shells, "other pane")), out...)
 }

@@ -31,7 +31,8 @@ type Finding struct {
 	Check  string `json:"check"`
 	Grade  Grade  `json:"grade"`
 	Text   string `json:"text"`
-	Remedy string `json:"remedy"` // what to do, a command where one does it; empty where there is nothing to do
+	Remedy string `json:"remedy"`        // what to do, a command where one does it; empty where there is nothing to do
+	Pane   string `json:"pane,omitzero"` // SESSION:WINDOW.PANE, where it is about one; Text names it so: "pane PLACE"
 }
 
 // Facts are everything that the checks know. What could not be found out is an error in its place.
@@ -102,7 +103,7 @@ type Agent struct {
 }
 
 // Unmet is a requirement that does not hold.
-type Unmet struct{ At, Detail, Consequence string }
+type Unmet struct{ At, Detail, Consequence, Remedy string }
 
 // Examine runs every check. Findings stand in the order of the checks, each of which says at
 // least one thing.

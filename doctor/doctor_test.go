@@ -80,8 +80,10 @@ func TestEachTrouble(t *testing.T) {
 		"unverified unused": {func(f *Facts) { f.Agents[0].Unverified, f.Agents[0].Used = broken, false }, "agents", Note, "run on no version", ""},
 		"too old":           {func(f *Facts) { f.Agents[0].MinVersion = "2.2" }, "agents", Warn, "2.1.332", "upgrade"},
 		"not verified on":   {func(f *Facts) { f.Agents[0].Version = "2.2.0" }, "agents", Note, "run on 2.1.332", "--real"},
-		"requirement":       {func(f *Facts) { f.Agents[0].Unmet = []Unmet{{"restore", "it is on", "it deletes"}} }, "agents", Warn, "it is on; else it deletes", "requirement"},
-		"no hook":           {func(f *Facts) { f.Agents[0].Hooks, f.Agents[0].NeedsHooks = hooks.Missing, true }, "hooks", Warn, "has no hook", "hooks install claude-code"},
+		"requirement": {func(f *Facts) {
+			f.Agents[0].Unmet = []Unmet{{"restore", "it is on", "it deletes", "set /x to false in ~/y"}}
+		}, "agents", Warn, "it is on; else it deletes", "set /x to false in ~/y"},
+		"no hook": {func(f *Facts) { f.Agents[0].Hooks, f.Agents[0].NeedsHooks = hooks.Missing, true }, "hooks", Warn, "has no hook", "hooks install claude-code"},
 		"no hook, not used": {func(f *Facts) {
 			f.Agents[0].Hooks, f.Agents[0].NeedsHooks, f.Agents[0].Used = hooks.Missing, true, false
 		}, "hooks", Note, "not in use yet", "hooks install"},

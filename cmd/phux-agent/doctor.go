@@ -79,7 +79,7 @@ func (a *app) findings(found []doctor.Finding) error {
 	} else {
 		t := ui.NewTable()
 		counts := map[doctor.Grade]int{}
-		for _, f := range found {
+		for _, f := range together(found) {
 			counts[f.Grade]++
 			if w := a.width(); w > 0 && len(f.Text)+len(f.Check)+10 > w {
 				t.Row(string(f.Grade), f.Check)
@@ -104,6 +104,39 @@ func (a *app) findings(found []doctor.Finding) error {
 		return &statusError{code: partial}
 	}
 	return nil
+}
+
+// alike is from how many panes on that a finding which says the same of each is said once.
+const alike = 3
+
+// together says once what is said of several panes.
+func together(found []doctor.Finding) (out []doctor.Finding) {
+	type group struct{ check, grade, text, remedy string }
+	about := func(f doctor.Finding) group {
+		return group{f.Check, string(f.Grade), strings.Replace(f.Text, "pane "+f.Pane, "pane", 1), f.Remedy}
+	}
+	panes := map[group][]string{}
+	for _, f := range found {
+		if f.Pane != "" {
+			panes[about(f)] = append(panes[about(f)], f.Pane)
+		}
+	}
+	for _, f := range found {
+		of := panes[about(f)]
+		if f.Pane == "" || len(of) < alike {
+			out = append(out, f)
+			continue
+		}
+		if f.Pane == of[0] {
+			which := strings.Join(of[:alike], ", ")
+			if n := len(of) - alike; n > 0 {
+				which += fmt.Sprintf(" and %d more", n)
+			}
+			f.Text = strings.Replace(f.Text, "pane "+f.Pane, fmt.Sprintf("%d panes (%s), each", len(of), which), 1)
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // examine gathers the facts. What cannot be found out is said in its place.
@@ -307,7 +340,10 @@ func (a *app) examineAgents(ctx context.Context, reg *plugin.Registry, f doctor.
 		}
 		for _, r := range t.Require {
 			if detail, holds := r.Holds(a.lookup); !holds {
-				g.Unmet = append(g.Unmet, doctor.Unmet{At: r.At, Detail: detail, Consequence: r.Consequence})
+				g.Unmet = append(g.Unmet, doctor.Unmet{
+					At: r.At, Detail: detail, Consequence: r.Consequence,
+					Remedy: fmt.Sprintf("set %s to %v in %s", r.JSON, r.Equals, r.File),
+				})
 			}
 		}
 		g.Hooks, g.NeedsHooks = a.hookState(t), len(t.Hooks) > 0 && !observable(t)
