@@ -2,6 +2,7 @@ package tmux
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -182,13 +183,53 @@ const slot = "alert-silence[9731]"
 // fire returns the lines that run a list so that no hook of the user's comes between its
 // commands: commands that a hook runs run no hooks.
 func fire(id string, l list, v version) []string {
-	quoted := word(l.String())
-	if v.firesLists() {
-		name := "@" + id
-		return []string{"set-option -g " + name + " " + quoted, "set-hook -R " + name, "set-option -gu " + name}
+	store, run, forget := firing(id, l, v)
+	return slices.Concat(store, []string{run}, forget)
+}
+
+// firing are the lines that store a list, run it, and forget it.
+func firing(id string, l list, v version) (store []string, run string, forget []string) {
+	if !v.firesLists() {
+		s := word(slot)
+		return []string{"set-hook -g " + s + " " + word(l.String())}, "set-hook -R alert-silence", []string{"set-hook -gu " + s}
 	}
-	s := word(slot)
-	return []string{"set-hook -g " + s + " " + quoted, "set-hook -R alert-silence", "set-hook -gu " + s}
+	name := "@" + id
+	parts := chain(name, l)
+	for i, p := range parts {
+		store = append(store, "set-option -g "+link(name, i)+" "+word(p.String()))
+		forget = append(forget, "set-option -gu "+link(name, i))
+	}
+	return store, "set-hook -R " + name, forget
+}
+
+// maxLink is about how long a list is that tmux is given at once, in bytes: it prints each that it
+// reads, for its log, in a time that grows with the square of the length.
+const maxLink = 16 << 10
+
+// chain cuts a list into parts of which each runs the next one last. So the whole still is one:
+// what follows a command that fails is not run, and nothing else comes in between.
+func chain(name string, l list) []list {
+	var parts []list
+	for start, size, i := 0, 0, 0; i < len(l); i++ {
+		size += len(l[i])
+		if last := i+1 == len(l); last || size > maxLink {
+			p := slices.Clone(l[start : i+1])
+			if !last {
+				p.add("set-hook", "-R", link(name, len(parts)+1))
+			}
+			parts = append(parts, p)
+			start, size = i+1, 0
+		}
+	}
+	return parts
+}
+
+// link is the option that holds one part of a chain; the first has the chain's own name.
+func link(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	return name + "-" + strconv.Itoa(i)
 }
 
 // stands says that a window which goes away again makes the session: to new-session its own

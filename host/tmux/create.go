@@ -233,10 +233,11 @@ func (b *build) make(ctx context.Context, running, sessions bool) error {
 	if !running && v.firesLists() {
 		// The configuration is not known yet, and may say what kills this server.
 		at := " -t " + word(nowhere(m)) + " "
-		lines = []string{
-			lines[0], "display-message -p" + at + word(probeFormat(m)),
-			"if-shell -F" + at + word("#{?"+dangerous+",0,1}") + " " + word(lines[1]), lines[2],
-		}
+		store, run, forget := firing(b.id, l, v)
+		lines = slices.Concat(store, []string{
+			"display-message -p" + at + word(probeFormat(m)),
+			"if-shell -F" + at + word("#{?"+dangerous+",0,1}") + " " + word(run),
+		}, forget)
 	}
 	if !v.firesLists() {
 		unlock, err := h.lockSlot(ctx)
