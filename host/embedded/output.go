@@ -51,6 +51,8 @@ type emulator interface {
 	Cursor() (col, row int, shown bool)
 	// AppCursor says that the program wants the cursor's keys in their other form.
 	AppCursor() bool
+	// FullScreen says that a program has the other screen.
+	FullScreen() bool
 	// Title is the one that the program has set, if any.
 	Title() string
 	// Begun is the output since the last character or sequence that was whole. Of a string that

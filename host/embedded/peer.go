@@ -286,6 +286,19 @@ func (p *peer) handle(f fields) bool {
 	case kindInput:
 		p.answer(id, nil, p.s.input(m))
 		return true
+	case kindReplace:
+		p.later(id, func(ctx context.Context) (fields, error) {
+			id, was, spec, err := readReplace(f)
+			if err != nil {
+				return nil, err
+			}
+			st, err := p.s.replace(ctx, id, was, spec)
+			if err != nil {
+				return nil, err
+			}
+			return startedFields(*st), nil
+		})
+		return true
 	case kindSpawn, kindRespawn:
 		p.later(id, func(ctx context.Context) (fields, error) {
 			if kind == kindRespawn {

@@ -45,6 +45,7 @@ const (
 	kindEvents   = 23
 	kindShutdown = 24
 	kindRespawn  = 25
+	kindReplace  = 26
 
 	// From the server, without a request.
 	kindOutput  = 32
@@ -89,6 +90,9 @@ const (
 	spawnRecord     = 9 // ADR-0068 §4
 	spawnSatellite  = 10
 	spawnMeta       = 11
+
+	replacePID     = 12 // beside the keys of a pane, and the target
+	replaceCommand = 13
 
 	startedTerminal = 2
 	startedNonce    = 3
@@ -174,6 +178,7 @@ var codes = []struct {
 	{"session-exists", host.ErrSessionExists},
 	{"no-terminal", host.ErrNoTerminal},
 	{"conflict", host.ErrConflict},
+	{"occupied", host.ErrOccupied},
 	{"no-space", host.ErrNoSpace},
 	{"layout", host.ErrLayout},
 	{"name", host.ErrName},

@@ -329,6 +329,8 @@ func (s *screen) Cursor() (col, row int, shown bool) { return s.on.x, s.on.y, !s
 
 func (s *screen) Title() string { return s.title }
 
+func (s *screen) FullScreen() bool { return s.modes.altScreen }
+
 func (s *screen) AppCursor() bool { return s.modes.appCursor }
 
 // ascii writes a run of plain characters.

@@ -45,12 +45,14 @@ type terminal struct {
 	origin host.Origin
 	after  string // "shell" | "hold" | "close", after exit 0
 	closes bool   // a plain shell, or the one after a program: it takes its terminal along
-	waits  bool   // its process is ours until it becomes the program
-	dir    string // the last that is known
-	child  *child
-	dead   bool
-	exit   *host.Exit
-	bound  proc.ID // of origin Bound
+	// replaced: its program came in the place of another, and where it does not start a shell does.
+	replaced bool
+	waits    bool   // its process is ours until it becomes the program
+	dir      string // the last that is known
+	child    *child
+	dead     bool
+	exit     *host.Exit
+	bound    proc.ID // of origin Bound
 
 	out output
 	in  input

@@ -38,11 +38,17 @@ func (s *Server) ended(t *terminal, c *child, st exitStatus) *child {
 	}
 	t.dead, t.exit = true, st.exit()
 	good := st.status == 0 && st.signal == 0
+	unstarted := false
+	select {
+	case <-c.settled:
+		unstarted = t.replaced && c.fault != ""
+	default:
+	}
 	switch {
 	case t.closes, good && t.after == "close":
 		s.remove(t)
 		return nil
-	case good && t.after == "shell", t.after == "shell-always":
+	case good && t.after == "shell", t.after == "shell-always", unstarted:
 		b := boot{
 			start: &host.Start{Mode: host.Shell, Dir: firstDir([]string{t.dir, t.window.session.dir, s.home})},
 			nonce: t.nonce, meta: t.meta.clone(), after: true,
