@@ -169,7 +169,7 @@ func opencode() *agent {
 func qwen() *agent {
 	return &agent{
 		program: "qwen", integration: "qwen-code",
-		ready: regexp.MustCompile(`Type your message`), clear: "/clear", headless: []string{"qwen", "-p"}, leave: "/quit", bang: "!",
+		ready: regexp.MustCompile(`Type your message`), clear: "/clear", headless: []string{"qwen", "-p"}, leave: "/quit", bang: "!", modal: true,
 		kept: ".qwen/projects/*/chats/*.jsonl",
 		env: func(home, url string) map[string]string {
 			return map[string]string{"OPENAI_API_KEY": "mock", "OPENAI_BASE_URL": url + "/v1", "OPENAI_MODEL": "mock-model"}
@@ -187,7 +187,7 @@ func qwen() *agent {
 func copilot() *agent {
 	return &agent{
 		program: "copilot", integration: "copilot",
-		ready: regexp.MustCompile(`(?m)^\s*[❯>]`), clear: "/clear", headless: []string{"copilot", "-p"}, bang: "!",
+		ready: regexp.MustCompile(`(?m)^\s*[❯>]`), clear: "/clear", headless: []string{"copilot", "-p"},
 		env: func(home, url string) map[string]string {
 			return map[string]string{
 				"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_MODEL": "gpt-4.1",

@@ -334,17 +334,36 @@ func (s *stage) shows(p *pane, what string) {
 
 func (s *stage) ready(p *pane) {
 	s.Helper()
+	var pending *regexp.Regexp // a key was sent for it, and the screen shows it still
 	s.await(fmt.Sprintf("the prompt of %s in %s", p.program, p.name), func() (bool, string) {
 		screen := s.screen(p)
+		if pending != nil && pending.MatchString(screen) {
+			return false, screen // a second key would be the next question's
+		}
+		pending = nil
 		for _, q := range p.agent.asks {
 			if q.screen.MatchString(screen) {
 				s.tmux("send-keys", "-t", "="+p.name, q.key)
+				pending = q.screen
 				s.asked++
 				return false, screen
 			}
 		}
 		return p.agent.ready.MatchString(screen), screen
 	})
+}
+
+// questioned waits for the agent's first question, and answers: some put it a moment after their prompt
+// shows, and what is typed in between is an answer.
+func (s *stage) questioned(p *pane) {
+	s.Helper()
+	if len(p.asks) > 0 {
+		s.await("the question of "+p.name, func() (bool, string) {
+			screen := s.screen(p)
+			return p.asks[0].screen.MatchString(screen), screen
+		})
+	}
+	s.ready(p)
 }
 
 // launched is what launch --json says.
