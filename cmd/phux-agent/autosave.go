@@ -319,14 +319,24 @@ func (a *app) noteAutosave(server string, l lastAuto) {
 	if err != nil || dirs.Private(filepath.Dir(path)) != nil {
 		return
 	}
+	_ = a.writeHint(path, l)
+}
+
+// writeHint replaces a small file of ours that is not worth waiting for the disk.
+func (a *app) writeHint(path string, v any) error {
 	var b strings.Builder
-	if writeLine(&b, l) != nil {
-		return
+	if err := writeLine(&b, v); err != nil {
+		return err
 	}
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if os.WriteFile(temp, []byte(b.String()), 0o600) != nil || os.Rename(temp, path) != nil {
+	err := os.WriteFile(temp, []byte(b.String()), 0o600)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
 		_ = os.Remove(temp)
 	}
+	return err
 }
 
 // autosaveRun is what the server calls. Nobody reads what it says: it never fails.

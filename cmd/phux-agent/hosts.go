@@ -293,6 +293,7 @@ func (a *app) tmux() (*tmux.Host, error) {
 	}
 	return tmux.New(tmux.Options{
 		Tmux: program, Name: a.socketName, Path: a.socketPath, Self: self, RuntimeDir: runtime, Getenv: a.getenv,
+		ServerOf: a.serverOf,
 	})
 }
 

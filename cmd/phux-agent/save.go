@@ -245,6 +245,7 @@ func (s *saver) once(ctx context.Context, o saveOptions) (*saveDone, error) {
 			if d.saved.TextsErr != nil {
 				s.app.warn("%v", d.saved.TextsErr)
 			}
+			s.signs(panes)
 			s.prune()
 			s.app.glanced(ctx, s.host, panes, d, began)
 		}

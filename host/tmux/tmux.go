@@ -29,6 +29,9 @@ type Options struct {
 	Self       string // absolute path of phux-agent, which panes run as "SELF pane-exec"
 	RuntimeDir string // private directory of phux-agent, on a tmpfs where there is one; made 0700
 	Getenv     func(string) string
+	// ServerOf says what a server with a name is called in Info.Server, where that is not told by its
+	// name alone: there may be one of that name below another TMUX_TMPDIR. Nil: the name.
+	ServerOf func(name, socket string) string
 }
 
 // Host is one tmux server, running or not. Safe for concurrent use.
@@ -98,15 +101,24 @@ func New(o Options) (*Host, error) {
 		h.tool.server = []string{"-L", "default"}
 	}
 	switch dir, name := filepath.Split(h.socket); {
-	case filepath.Clean(dir) != base:
-		sum := sha256.Sum256([]byte(h.socket))
-		h.server = "tmux-S-" + hex.EncodeToString(sum[:8])
+	case filepath.Base(dir) != filepath.Base(base):
+		h.server = PathName(h.socket)
+		return h, nil
 	case name == "default":
 		h.server = "tmux-default"
 	default:
 		h.server = "tmux-L-" + url.PathEscape(name)
 	}
+	if o.ServerOf != nil {
+		h.server = o.ServerOf(h.server, h.socket)
+	}
 	return h, nil
+}
+
+// PathName is the name of a server that is known by the path of its socket.
+func PathName(socket string) string {
+	sum := sha256.Sum256([]byte(socket))
+	return "tmux-S-" + hex.EncodeToString(sum[:8])
 }
 
 // labelDir is where tmux keeps the sockets that have names.
