@@ -1,6 +1,7 @@
 package tmux
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -215,6 +216,33 @@ func TestSharedWindows(t *testing.T) {
 	}
 	if !w.Sessions[2].Windows[0].Linked {
 		t.Error("not said to be linked")
+	}
+}
+
+// TestSharedOnlyWindow: a session whose only window an older one shows as well keeps it; grouped
+// sessions do not take from each other, and nobody's last window is taken.
+func TestSharedOnlyWindow(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	s.tmux("new-session", "-d", "-s", "young", "sleep", "1000")
+	s.tmux("link-window", "-d", "-s", "young:0", "-t", "mine:9")
+	s.tmux("link-window", "-d", "-s", "mine:0", "-t", "young:7")
+	s.tmux("new-session", "-d", "-s", "group", "-t", "young")
+	s.tmux("new-session", "-d", "-s", "last", "sleep", "1000")
+	s.tmux("link-window", "-d", "-k", "-s", "mine:0", "-t", "last:0")
+	w, err := s.host.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, ses := range w.Sessions {
+		for _, win := range ses.Windows {
+			got = append(got, fmt.Sprintf("%s:%d %s", ses.Name, win.Index, win.Panes[0].Terminal.ID))
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"mine:0 %0", "young:0 %1"}) {
+		t.Error(got)
 	}
 }
 

@@ -150,23 +150,7 @@ func (h *Host) workspace(rows []row) *host.Workspace {
 	inst := instance(rows[0].socket(), rows[0].pid, rows[0].start)
 	w := &host.Workspace{Instance: inst}
 
-	// The oldest session that shows a window owns it; within one session its lowest index.
-	type place struct {
-		session string
-		index   int
-	}
-	owner := make(map[string]place)
-	for i := range rows {
-		r := &rows[i]
-		if r.building() != "" {
-			continue
-		}
-		p := place{r.sessionID, r.windowIndex}
-		o, ok := owner[r.windowID]
-		if !ok || idNumber(p.session) < idNumber(o.session) || p.session == o.session && p.index < o.index {
-			owner[r.windowID] = p
-		}
-	}
+	owner := owners(rows)
 	sessions := make(map[string]int)
 	type at struct{ session, window int }
 	windows := make(map[string]at)
@@ -194,7 +178,7 @@ func (h *Host) workspace(rows []row) *host.Workspace {
 				active, lastSeen = int64(si), seen
 			}
 		}
-		if owner[r.windowID] != (place{r.sessionID, r.windowIndex}) {
+		if owner[r.windowID] != r.place() {
 			continue
 		}
 		wi, ok := windows[r.windowID]
@@ -225,6 +209,61 @@ func (h *Host) workspace(rows []row) *host.Workspace {
 		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(idNumber(a.ID), idNumber(b.ID)))
 	})
 	return w
+}
+
+// place is where a session shows a window.
+type place struct {
+	session string
+	index   int
+}
+
+func (r *row) place() place { return place{r.sessionID, r.windowIndex} }
+
+// owners says where each window belongs, which several sessions may show: to the oldest of them;
+// within one session to its lowest index. A session that would be left without any keeps the one of
+// its lowest index, where that leaves its owner another: it would come back from no archive else.
+func owners(rows []row) map[string]place {
+	owner := make(map[string]place)
+	lowest := make(map[string]*row) // by session
+	var order []string
+	for i := range rows {
+		r := &rows[i]
+		if r.building() != "" {
+			continue
+		}
+		p := r.place()
+		o, ok := owner[r.windowID]
+		if !ok || idNumber(p.session) < idNumber(o.session) || p.session == o.session && p.index < o.index {
+			owner[r.windowID] = p
+		}
+		l := lowest[r.sessionID]
+		if l == nil {
+			order = append(order, r.sessionID)
+		}
+		if l == nil || r.windowIndex < l.windowIndex {
+			lowest[r.sessionID] = r
+		}
+	}
+	owned, shared := make(map[string]int), make(map[string]bool)
+	for _, o := range owner {
+		owned[o.session]++
+		shared[lowest[o.session].group()] = true
+	}
+	slices.SortFunc(order, func(a, b string) int { return cmp.Compare(idNumber(a), idNumber(b)) })
+	for _, session := range order {
+		r := lowest[session]
+		// Sessions of one group show the same windows: one of them is enough.
+		if g := r.group(); owned[session] > 0 || g != "" && shared[g] {
+			continue
+		}
+		if o := owner[r.windowID]; owned[o.session] > 1 {
+			owned[o.session]--
+			owned[session]++
+			owner[r.windowID] = r.place()
+			shared[r.group()] = true
+		}
+	}
+	return owner
 }
 
 // setLayout reads the geometry, and puts the panes in the order of its leaves.
