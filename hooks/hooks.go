@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/BurntSushi/toml"
+
 	"github.com/phux-agent/phux-agent/integrations"
 	"github.com/phux-agent/phux-agent/internal/foreign"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -294,14 +296,29 @@ func (e Env) planBlock(ed *Edit, install bool) error {
 		if ed.State == Installed {
 			return nil
 		}
-		ed.After, err = foreign.SetBlock(ed.Before, name, want)
-		return err
+		if ed.After, err = foreign.SetBlock(ed.Before, name, want); err != nil {
+			return err
+		}
+		return readable(ed.Path, ed.After)
 	}
 	ed.After, _, err = foreign.RemoveBlock(ed.Before, name)
 	if jr := e.journal(ed); jr != nil && !jr.Existed && strings.TrimSpace(ed.After) == "" {
 		ed.Remove = found
 	}
 	return err
+}
+
+// readable checks that a text of a known form is still one with a block of ours in it: what its user
+// wrote may leave no place for it.
+func readable(path, text string) error {
+	if filepath.Ext(path) != ".toml" {
+		return nil
+	}
+	var doc map[string]any
+	if _, err := toml.Decode(text, &doc); err != nil {
+		return fmt.Errorf("with the block in it, it would be no TOML: %w", err)
+	}
+	return nil
 }
 
 // planFile works on a file that is ours whole.

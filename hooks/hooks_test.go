@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/phux-agent/phux-agent/integrations"
@@ -237,6 +238,128 @@ func TestUninstallAfterAnotherChange(t *testing.T) {
 	b.do(b.env, "claude-code", false)
 	if diff := cmp.Diff("{\n  \"model\": \"sonnet\"\n}\n", read(t, path)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whatever the user does to the rest of the file while our entries are in it, an uninstall leaves
+// what the same would have made of the file without them.
+func TestUninstallAfterEdits(t *testing.T) {
+	styles := map[string]func(string) string{
+		"as it is": func(s string) string { return s },
+		"two":      func(s string) string { return indent(s, "  ") + "\n" },
+		"four":     func(s string) string { return indent(s, "    ") },
+		"tab":      func(s string) string { return indent(s, "\t") + "\n" },
+		"CRLF":     func(s string) string { return strings.ReplaceAll(indent(s, "  "), "\n", "\r\n") + "\r\n" },
+	}
+	docs := map[string]string{
+		"no hooks":     `{"model":"opus","env":{"A":"b"}}`,
+		"no members":   `{}`,
+		"empty hooks":  `{"model":"opus","hooks":{}}`,
+		"empty array":  `{"hooks":{"SessionStart":[]},"model":"opus"}`,
+		"theirs":       `{"hooks":{"SessionStart":[{"hooks":[{"command":"say hi","type":"command"}]}],"Stop":[]},"model":"opus"}`,
+		"others alone": `{"hooks":{"PreToolUse":[{"hooks":[{"command":"x"}]}]},"model":"opus"}`,
+	}
+	into := func(pointer, value string) func(*testing.T, string) string {
+		return func(t *testing.T, s string) string {
+			j, err := foreign.ParseJSON(s)
+			must(t, err)
+			out, _, err := j.Append(pointer, value)
+			must(t, err)
+			return out
+		}
+	}
+	first := func(t *testing.T, s string) string { // a member before all others
+		at := strings.IndexByte(s, '{') + 1
+		end := at + len(s[at:]) - len(strings.TrimLeft(s[at:], " \t\r\n"))
+		return s[:end] + `"first": 1,` + cmpOr(s[at:end], " ") + s[end:]
+	}
+	edits := map[string]func(*testing.T, string) string{
+		"a value":                 func(_ *testing.T, s string) string { return strings.Replace(s, "opus", "sonnet", 1) },
+		"a member before":         first,
+		"a hook behind ours":      into("/hooks/SessionStart", `{"hooks":[{"command":"theirs"}]}`),
+		"a hook of another event": into("/hooks/PreCompact", `{"hooks":[{"command":"theirs"}]}`),
+		"a list behind":           into("/permissions/allow", `"Bash"`),
+		"twice":                   func(t *testing.T, s string) string { return into("/z", `1`)(t, into("/hooks/SessionStart", `2`)(t, s)) },
+		"laid out anew":           func(_ *testing.T, s string) string { return indent(s, "   ") },
+	}
+	for name, doc := range docs {
+		for style, lay := range styles {
+			for what, edit := range edits {
+				text := lay(doc)
+				if doc == "{}" && what != "a value" {
+					continue // where its first member begins is the editor's choice
+				}
+				if !strings.Contains(doc, "SessionStart") && (what == "a hook behind ours" || what == "twice") || !strings.Contains(doc, `"hooks":{"`) && what == "a hook of another event" {
+					continue // the same
+				}
+				t.Run(strings.Join([]string{name, style, what}, "/"), func(t *testing.T) {
+					b := newBed(t)
+					path := b.write(files["claude-code"], text)
+					b.do(b.env, "claude-code", true)
+					must(t, os.WriteFile(path, []byte(edit(t, read(t, path))), 0o600))
+					b.do(b.env, "claude-code", false)
+					if diff := cmp.Diff(edit(t, text), read(t, path)); diff != "" {
+						t.Error(diff)
+					}
+				})
+			}
+		}
+	}
+}
+
+func indent(s, unit string) string {
+	v := jsontext.Value(s).Clone()
+	if err := v.Indent(jsontext.WithIndent(unit)); err != nil {
+		panic(err)
+	}
+	return string(v)
+}
+
+func cmpOr(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// An upgrade that listens to more events, after the user changed something: what the first install
+// made goes all the same.
+func TestUpgradeAfterAnotherChange(t *testing.T) {
+	b := newBed(t)
+	path := b.write(files["claude-code"], "{\n  \"model\": \"opus\"\n}\n")
+	old := b.template("claude-code")
+	old.Hooks[0].Events = old.Hooks[0].Events[:1]
+	eds, err := b.env.Plan(old, true)
+	must(t, err)
+	must(t, b.env.Apply(eds[0]))
+	must(t, os.WriteFile(path, []byte(strings.Replace(read(t, path), "opus", "sonnet", 1)), 0o600))
+	if ed := b.do(b.env, "claude-code", true); ed.State != Partial || !ed.Changed {
+		t.Fatalf("%+v", ed)
+	}
+	b.do(b.env, "claude-code", false)
+	if diff := cmp.Diff("{\n  \"model\": \"sonnet\"\n}\n", read(t, path)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A file of a known form that would be none with our block in it is left alone.
+func TestBlockThatFindsNoPlace(t *testing.T) {
+	b := newBed(t)
+	for text, want := range map[string]string{
+		"hooks = []\n":      "it would be no TOML",
+		"model = \"x\n":     "it would be no TOML",
+		"hooks = { a = 1 }": "it would be no TOML",
+	} {
+		path := b.write(files["kimi"], text)
+		eds, err := b.env.Plan(b.template("kimi"), true)
+		must(t, err)
+		if eds[0].State != Refused || !strings.Contains(eds[0].Reason, want) || eds[0].Changed || read(t, path) != text {
+			t.Errorf("%q: %+v", text, eds[0])
+		}
+	}
+	b.write(files["kimi"], "[[hooks]]\nevent = \"Stop\"\n")
+	if ed := b.do(b.env, "kimi", true); ed.State != Missing {
+		t.Errorf("%+v", ed)
 	}
 }
 

@@ -62,8 +62,17 @@ func (e Env) note(ed *Edit, made []string) error {
 			keep = string(b)
 		}
 	} else if ed.State != Missing && ed.State != Elsewhere {
-		// Calls of ours were there before we began to keep account: nothing to go back to.
-		return e.forget(ed)
+		// Calls of ours stand in it, and the file is not as we left it: no bytes to go back to. What
+		// an earlier install made around them is still known.
+		if old == nil {
+			return e.forget(ed)
+		}
+		j.Existed, j.Before, j.After = old.Existed, "", ""
+		j.Created = append(old.Created, ed.created...)
+		if made == nil {
+			j.Made = old.Made
+		}
+		keep = ""
 	}
 	return e.writeJournal(ed, &j, keep)
 }

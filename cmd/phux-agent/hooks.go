@@ -230,16 +230,20 @@ func (a *app) hooksOf(env hooks.Env, t *integrations.Template, install, dry bool
 		if err != nil || dry {
 			return edits, err
 		}
-		err = nil
-		for _, e := range edits {
-			if err = env.Apply(e); err != nil {
+		again := false
+		for i := range edits {
+			err := env.Apply(edits[i])
+			if errors.Is(err, foreign.ErrChanged) && n < retries {
+				again = true
 				break
 			}
+			if err != nil { // the other files have nothing to do with it
+				edits[i].State, edits[i].Reason, edits[i].Changed, edits[i].Remove = hooks.Refused, err.Error(), false, false
+			}
 		}
-		if errors.Is(err, foreign.ErrChanged) && n < retries {
-			continue
+		if !again {
+			return edits, nil
 		}
-		return edits, err
 	}
 }
 

@@ -34,12 +34,16 @@ func SetBlock(text, name, body string) (string, error) {
 	return text[:start] + before + blockBegin + name + " >>>" + mark + nl + body + nl + blockEnd + name + " <<<" + nl + text[end:], nil
 }
 
-// RemoveBlock takes the block away, with what was put before it. Found is false where there is
-// none.
+// RemoveBlock takes the block away, with what was put before it: a newline that the text did not
+// end with stays where somebody has written behind the block since, for two lines must not become
+// one. Found is false where there is none.
 func RemoveBlock(text, name string) (out string, found bool, err error) {
-	start, end, _, err := findBlock(text, name)
+	start, end, added, err := findBlock(text, name)
 	if err != nil || start < 0 {
 		return text, false, err
+	}
+	if added && end < len(text) && start > 0 {
+		return text[:start] + newline(text) + text[end:], true, nil
 	}
 	return text[:start] + text[end:], true, nil
 }

@@ -5,6 +5,14 @@ import (
 	"testing"
 )
 
+// lined is a text whose last line has an end: what stands behind it is a line of its own.
+func lined(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + newline(text)
+}
+
 func TestBlock(t *testing.T) {
 	for _, text := range []string{"", "a\n", "a", "a\r\nb\r\n", "a\r\nb", "\n\n", "# >>> phux-agent other >>>\nx\n# <<< phux-agent other <<<\n"} {
 		with, err := SetBlock(text, "x", "one\ntwo\n")
@@ -24,7 +32,7 @@ func TestBlock(t *testing.T) {
 		if err != nil || strings.Count(other, ">>>")-strings.Count(text, ">>>") != 2 {
 			t.Errorf("%q, %v", other, err)
 		}
-		if out, found, err := RemoveBlock(other, "x"); err != nil || !found || out != text+"later\n" {
+		if out, found, err := RemoveBlock(other, "x"); err != nil || !found || out != lined(text)+"later\n" {
 			t.Errorf("%q: %q, %v, %v", text, out, found, err)
 		}
 		if out, _, err := RemoveBlock(with, "x"); err != nil || out != text {

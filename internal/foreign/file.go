@@ -34,6 +34,7 @@ type File struct {
 	Exists bool
 	Data   []byte
 	mode   fs.FileMode
+	moment func() // for tests: between the last look and the write
 }
 
 // Read reads a file whole, through links. One that is not there is no error; one that we would
@@ -42,7 +43,7 @@ func Read(path string) (*File, error) {
 	f := &File{Path: path, Target: path, mode: 0o600}
 	target, err := resolve(path)
 	if err != nil {
-		return nil, &Refusal{path, "the link cannot be followed: " + short(err)}
+		return nil, &Refusal{path, "it cannot be reached: " + short(err)}
 	}
 	f.Target = target
 	h, err := os.OpenFile(target, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -93,11 +94,19 @@ func resolve(path string) (string, error) {
 	if to, err := os.Readlink(path); err == nil {
 		return "", fmt.Errorf("it leads to %s, which is not there", to)
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		return path, nil // the directory is to be made
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil { // what is missing below it is to be made
+			rest, err := filepath.Rel(dir, path)
+			return filepath.Join(real, rest), err
+		}
+		if to, err := os.Readlink(dir); err == nil {
+			return "", fmt.Errorf("%s leads to %s, which is not there", dir, to)
+		}
+		if dir == filepath.Dir(dir) {
+			return path, nil
+		}
 	}
-	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
 func short(err error) string {
@@ -139,8 +148,11 @@ func (f *File) replace(dir string, data []byte) error {
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	if err := f.same(); err != nil {
+	if err := f.same(f.Target); err != nil {
 		return err
+	}
+	if f.moment != nil {
+		f.moment()
 	}
 	if !f.Exists {
 		// Who came first stays.
@@ -149,13 +161,22 @@ func (f *File) replace(dir string, data []byte) error {
 		} else if err == nil {
 			return nil
 		}
+		return os.Rename(tmp.Name(), f.Target)
 	}
-	return os.Rename(tmp.Name(), f.Target)
+	// The two change places, so that what was taken away can be looked at: who wrote in the last
+	// moment has it back.
+	if err := exchange(tmp.Name(), f.Target); err != nil {
+		return os.Rename(tmp.Name(), f.Target) // a file system that cannot
+	}
+	if err := f.same(tmp.Name()); err != nil {
+		return errors.Join(err, exchange(tmp.Name(), f.Target))
+	}
+	return nil
 }
 
-// same checks that the file is as it was read.
-func (f *File) same() error {
-	now, err := os.ReadFile(f.Target)
+// same checks that the file at a path is as this one was read.
+func (f *File) same(path string) error {
+	now, err := readRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.Exists:
 		return nil
@@ -167,9 +188,22 @@ func (f *File) same() error {
 	return nil
 }
 
+// readRegular reads a file that is one, and waits for nobody.
+func readRegular(path string) ([]byte, error) {
+	h, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	if info, err := h.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, ErrChanged)
+	}
+	return io.ReadAll(io.LimitReader(h, MaxFile+1))
+}
+
 // Remove takes the file away, if it is as it was read.
 func (f *File) Remove() error {
-	err := f.same()
+	err := f.same(f.Target)
 	if err == nil && f.Exists {
 		err = os.Remove(f.Target)
 	}
@@ -193,11 +227,13 @@ func mkdirs(dir string) (made []string, err error) {
 		missing = append([]string{d}, missing...)
 	}
 	for _, d := range missing {
-		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		switch err := os.Mkdir(d, 0o700); {
+		case err == nil:
+			made = append(made, d)
+		case !errors.Is(err, fs.ErrExist):
 			unmake(made)
 			return nil, err
-		}
-		made = append(made, d)
+		} // one that somebody else made meanwhile is theirs, and so is a link that leads nowhere
 	}
 	return made, nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -91,13 +92,74 @@ func TestReadRefuses(t *testing.T) {
 	must(t, os.WriteFile(at("huge"), nil, 0o600))
 	must(t, os.Truncate(at("huge"), MaxFile+1))
 	must(t, os.Symlink("ro", at("link")))
+	must(t, os.Symlink("nowhere", at("away")))
+	must(t, syscall.Mkfifo(at("fifo"), 0o600))
 	for name, want := range map[string]string{
 		"ro": "read-only", "twice": "hard links", "dir": "not a regular file", "dangling": "not there",
-		"loop": "cannot be followed", "huge": "longer than", "link": "read-only",
+		"loop": "cannot be reached", "away/b/x": "away leads to nowhere, which is not there", "ro/x": "cannot be reached: not a directory", "fifo": "not a regular file", "huge": "longer than", "link": "read-only",
 	} {
 		var refusal *Refusal
 		if _, err := Read(at(name)); !errors.As(err, &refusal) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
+	}
+}
+
+// Somebody writes after the last look at the file, and before ours takes its place: theirs stays.
+func TestReplaceGivesWayInTheLastMoment(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.json")
+	for _, whole := range []bool{true, false} { // by a rename, as most programs do, and in place
+		must(t, os.WriteFile(path, []byte("{}"), 0o600))
+		f, err := Read(path)
+		must(t, err)
+		f.moment = func() {
+			if !whole {
+				must(t, os.WriteFile(path, []byte("theirs"), 0o600))
+				return
+			}
+			must(t, os.WriteFile(path+".new", []byte("theirs"), 0o600))
+			must(t, os.Rename(path+".new", path))
+		}
+		if _, err := f.Replace([]byte("ours")); !errors.Is(err, ErrChanged) {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(path); string(b) != "theirs" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		if names, _ := os.ReadDir(dir); len(names) != 1 {
+			t.Errorf("left: %v", names)
+		}
+	}
+}
+
+// A fifo that stands in its place by now is waited for by nobody.
+func TestReplaceWaitsForNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.json")
+	must(t, os.WriteFile(path, []byte("{}"), 0o600))
+	f, err := Read(path)
+	must(t, err)
+	must(t, os.Remove(path))
+	must(t, syscall.Mkfifo(path, 0o600))
+	if _, err := f.Replace([]byte("ours")); !errors.Is(err, ErrChanged) {
+		t.Error(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Error(info, err)
+	}
+}
+
+// A directory on the way is a link that leads nowhere, or comes to be there meanwhile: neither is
+// ours to take away.
+func TestNothingOfOthersIsUnmade(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Read(filepath.Join(dir, "a", "x.json"))
+	must(t, err)
+	must(t, os.Symlink("nowhere", filepath.Join(dir, "a")))
+	if _, err := f.Replace([]byte("ours")); err == nil {
+		t.Error("it was written")
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "a")); to != "nowhere" {
+		t.Errorf("the link is gone: %v", err)
 	}
 }

@@ -536,7 +536,13 @@ func (j *JSON) Remove(pointer string) (string, error) {
 	p := &parser{text: t, at: end}
 	p.skip()
 	if p.peek() == ',' {
-		return t[:start] + t[end:p.at] + t[p.at+1:], nil
+		next := p.at + 1
+		if at == 0 && start == it.start { // the next one stands where this one stood
+			if i := next + len(t[next:]) - len(strings.TrimLeft(t[next:], " \t")); len(n.items) > 1 && i == n.items[1].start {
+				next = i
+			}
+		}
+		return t[:start] + t[end:p.at] + t[next:], nil
 	}
 	if at > 0 {
 		q := &parser{text: t, at: n.items[at-1].value.end}
