@@ -155,7 +155,7 @@ func (a *app) judge(what string, saved, back *archive.Archive, r *restore.Report
 				out = append(out, doctor.Finding{Check: what, Grade: doctor.Warn, Text: fmt.Sprintf("pane %s waits: %s: %s", place, p.Verdict, p.Reason), Remedy: p.Hint})
 			case p.Result != nil && *p.Result == restore.Exited:
 				out = append(out, doctor.Finding{Check: what, Grade: doctor.Fail, Text: fmt.Sprintf("pane %s did not start: %s", place, p.Reason)})
-			case p.Record != nil:
+			case p.Record != nil && p.Verdict != restore.ShellPane && p.Verdict != restore.EndedPane:
 				conversations++
 			}
 		}
