@@ -188,6 +188,7 @@ func bystander(i proc.Info, args []string) bool {
 // readArgs turns the arguments of all processes inside out.
 func (o *Observer) readArgs() map[string][]proc.Info {
 	out := map[string][]proc.Info{}
+	o.readAhead()
 	for _, i := range o.table.All() {
 		if i.Dead() {
 			continue
@@ -206,6 +207,25 @@ func (o *Observer) readArgs() map[string][]proc.Info {
 	}
 	return out
 }
+
+// readAhead reads the arguments of the second half of the table beside those of the first: there is
+// one file for each process of this user, and what waits for all of them is a launch.
+func (o *Observer) readAhead() {
+	all := o.table.All()
+	if len(all) < 2*fewProcesses {
+		return
+	}
+	go func() {
+		for n := len(all) - 1; n >= len(all)/2; n-- {
+			if !all[n].Dead() {
+				o.args(all[n])
+			}
+		}
+	}()
+}
+
+// fewProcesses are read one after the other.
+const fewProcesses = 32
 
 // readTargets turns the open files of all processes inside out.
 func (o *Observer) readTargets() map[string][]proc.Info {

@@ -258,33 +258,44 @@ func (o *Observer) realRoot(t *integrations.Template, env integrations.Env) (str
 	return real, nil
 }
 
+// env and args are read beside each other, for many panes; what was read first of a process counts.
 func (o *Observer) env(pid int) environment {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if e, ok := o.environ[pid]; ok {
-		return e
-	}
-	list, err := proc.Environ(pid)
-	e := environment{err: err, vars: make(map[string]string, len(list))}
-	for _, kv := range list {
-		name, value, ok := strings.Cut(kv, "=")
-		if _, twice := e.vars[name]; ok && !twice { // getenv takes the first
-			e.vars[name] = value
+	return remembered(&o.mu, o.environ, pid, func() environment {
+		list, err := proc.Environ(pid)
+		e := environment{err: err, vars: make(map[string]string, len(list))}
+		for _, kv := range list {
+			name, value, ok := strings.Cut(kv, "=")
+			if _, twice := e.vars[name]; ok && !twice { // getenv takes the first
+				e.vars[name] = value
+			}
 		}
-	}
-	o.environ[pid] = e
-	return e
+		return e
+	})
 }
 
 func (o *Observer) args(i proc.Info) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if a, ok := o.argv[i.PID]; ok {
+	return remembered(&o.mu, o.argv, i.PID, func() []string {
+		a, _ := proc.Cmdline(i.PID)
 		return a
+	})
+}
+
+// remembered is what a memory holds of a process, or what is read of it now, without the lock.
+func remembered[V any](mu *sync.Mutex, memory map[int]V, pid int, read func() V) V {
+	mu.Lock()
+	v, ok := memory[pid]
+	mu.Unlock()
+	if ok {
+		return v
 	}
-	a, _ := proc.Cmdline(i.PID)
-	o.argv[i.PID] = a
-	return a
+	v = read()
+	mu.Lock()
+	defer mu.Unlock()
+	if earlier, ok := memory[pid]; ok {
+		return earlier
+	}
+	memory[pid] = v
+	return v
 }
 
 // entry is one file of a provider's registry.
