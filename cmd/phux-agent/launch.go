@@ -24,6 +24,7 @@ type launchFlags struct {
 	session, target, cwd, profile, resume string
 	newWindow, splitH, splitV, here       bool
 	print, wait                           bool
+	orPlain                               bool // of the shell functions: where --here cannot be, the agent is run as it is
 }
 
 func (a *app) launchVerb() *cobra.Command {
@@ -75,6 +76,8 @@ to be, with its last words. --wait watches it first, as a restore does.`,
 	fl.BoolVar(&f.splitH, "split-h", false, "beside the target pane")
 	fl.BoolVar(&f.splitV, "split-v", false, "below the target pane")
 	fl.BoolVar(&f.here, "here", false, "in the calling pane; the shell gets it back afterwards")
+	fl.BoolVar(&f.orPlain, "or-untouched", false, "with --here: run the agent as it is where that cannot be")
+	_ = fl.MarkHidden("or-untouched") // the functions of shim know it
 	fl.StringVar(&f.target, "target", "", "split this `PANE`, or go to its session: %N, session:window.pane or a pane key")
 	fl.StringVar(&f.cwd, "cwd", "", "where the agent works: a `DIR` (default: this one)")
 	fl.StringVar(&f.profile, "profile", "", "with the profile `NAME` of the configuration")
@@ -115,7 +118,7 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 	switch {
 	case f.here:
 		if self, in, err = ownTerminal(ctx, h, f.print); err != nil {
-			return err
+			return a.orPlain(f, integration, extra, err)
 		}
 	case h != nil:
 		if err := a.place(cmd, h, f, &r); err != nil {
@@ -145,7 +148,7 @@ func (a *app) launch(cmd *cobra.Command, f launchFlags, integration string, extr
 			}
 			a.saveAfterLaunch(ctx, h)
 		}
-		return launch.Here(ctx, e, r, d, self, a.environ)
+		return a.orPlain(f, integration, extra, launch.Here(ctx, e, r, d, self, a.environ))
 	}
 	res, err := launch.Do(ctx, e, r, d)
 	if err != nil {
@@ -263,6 +266,23 @@ func (a *app) launchEnv(h *hosted) (launch.Env, error) {
 	}
 	e.Getenv, e.Now = a.lookup, a.now
 	return e, nil
+}
+
+// orPlain runs the agent as it is, said with the reason, where a shell function asked for --here in
+// a terminal that cannot take it: one that is no pane but has a pane's environment (a program that
+// was started from one opened it), or one in which an agent runs already. A name that no longer
+// starts its program would be worse than a conversation without a record.
+func (a *app) orPlain(f launchFlags, integration string, extra []string, err error) error {
+	var notIn *notInPaneError
+	if !f.orPlain || f.print || f.resume != "" || !errors.As(err, &notIn) && !errors.Is(err, launch.ErrHere) {
+		return err
+	}
+	t := a.template(integration)
+	if t == nil {
+		return err
+	}
+	a.warn("%v; it is started as it is, without a record", err)
+	return a.plain(t, extra)
 }
 
 // ownTerminal is the terminal that we run in, for --here, and its session.

@@ -16,6 +16,20 @@ import (
 // at its input or output. Nil where the launch goes on: also for what does not resolve, which is
 // refused later, in words, and outside of every pane, where --here means nothing.
 func (a *app) untouched(integration string, args []string) *integrations.Template {
+	t := a.template(integration)
+	if t == nil {
+		return nil
+	}
+	_, interactive := t.Interactive(args)
+	inPane := a.inPane()
+	if !interactive || inPane && (!isTerminal(a.stdin) || !isTerminal(a.stdout)) {
+		return t
+	}
+	return nil
+}
+
+// template is that of an integration which resolves and can be started, nil where there is none.
+func (a *app) template(integration string) *integrations.Template {
 	reg, err := a.registry()
 	if err != nil {
 		return nil
@@ -24,12 +38,7 @@ func (a *app) untouched(integration string, args []string) *integrations.Templat
 	if err != nil || len(own.Template.Launch.Command) == 0 {
 		return nil
 	}
-	_, interactive := own.Template.Interactive(args)
-	inPane := a.inPane()
-	if !interactive || inPane && (!isTerminal(a.stdin) || !isTerminal(a.stdout)) {
-		return own.Template
-	}
-	return nil
+	return own.Template
 }
 
 func isTerminal(stream any) bool {

@@ -29,7 +29,8 @@ func (a *app) shimVerb() *cobra.Command {
 		Long: `Let the agents' own names start them in the fold: shell functions, so that typing
 claude in a pane is phux-agent launch claude-code --here. What is no start of the
 interface (claude mcp, claude -p … | jq, claude --resume) runs untouched, and so
-does everything outside of a multiplexer.
+does everything outside of a multiplexer, and what a pane cannot take in because
+an agent runs in it already.
 
 SHELL is bash, zsh or fish, and yours by default. The functions stand in a marked
 block of its start-up file, for the agents that are installed.`,
@@ -100,7 +101,7 @@ func (a *app) shimText(kind string) (text string, names []string, err error) {
 		}
 		seen[name] = true
 		names = append(names, name)
-		launch := shellQuote(self) + " launch " + shellQuote(t.ID) + " --here --"
+		launch := shellQuote(self) + " launch " + shellQuote(t.ID) + " --here --or-untouched --"
 		if kind == "fish" {
 			parts = append(parts, fmt.Sprintf(`function %[1]s
     if test -n "$TMUX$PHUX_SOCKET"; and test -x %[2]s
