@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -200,4 +201,95 @@ func TestAutosaveNames(t *testing.T) {
 	}
 	s.tmux("rename-window", "-t", p.Terminal.ID, "mine")
 	s.until(func() string { return lacking(!armed(), "a call for a name that a person gave") })
+}
+
+// The status segment says that a heartbeat is overdue, and nothing where autosave is off.
+func TestAutosaveOverdueInTheStatusLine(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	shows := func() string { return s.tmux("display-message", "-p", pluginStatus) }
+	if got := shows(); got != " " {
+		t.Errorf("without autosave: %q", got)
+	}
+	a := host.Autosave{Command: []string{"/bin/true"}, Debounce: time.Second, Heartbeat: time.Hour}
+	if err := s.host.SetAutosave(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Unix()
+	for late, want := range map[int64]string{0: " ", 7200: " ", 7300: "  (autosave overdue)", -7200: " "} {
+		s.tmux("set-option", "-s", autoBeat, strconv.FormatInt(now-late, 10))
+		if got := shows(); got != want {
+			t.Errorf("%d s after a heartbeat: %q, want %q", late, got, want)
+		}
+	}
+	if err := s.host.StopAutosave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := shows(); got != " " {
+		t.Errorf("turned off: %q", got)
+	}
+	for _, status := range []string{"x" + pluginLabel, "x" + pluginStatus} {
+		if rest, ours := withoutStatus(status); rest != "x" || !ours {
+			t.Errorf("%q: %q, %v", status, rest, ours)
+		}
+	}
+}
+
+// A machine that slept has a heartbeat that comes late, beside one that a change began anew: one of
+// them goes on.
+func TestAutosaveHeartbeatsDoNotMultiply(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	a := host.Autosave{Command: []string{"/bin/true"}, Debounce: time.Second, Heartbeat: time.Hour}
+	if err := s.host.SetAutosave(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.host.AutosaveState(t.Context())
+	if err != nil || st.Every != time.Hour {
+		t.Fatal(st, err)
+	}
+	set := time.Now().Add(-10 * time.Minute).Unix()
+	s.tmux("set-option", "-s", autoBeat, strconv.FormatInt(set, 10))
+	if ok, err := s.host.Tick(t.Context(), st.Token, &a); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if again, _ := s.host.AutosaveState(t.Context()); again.Beat.Unix() != set {
+		t.Error("a second heartbeat is on its way")
+	}
+	s.tmux("set-option", "-s", autoBeat, strconv.FormatInt(set-1800, 10))
+	if ok, err := s.host.Tick(t.Context(), st.Token, &a); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if again, _ := s.host.AutosaveState(t.Context()); again.Beat.Unix() == set-1800 {
+		t.Error("no heartbeat is on its way")
+	}
+}
+
+// One more call comes later, one for all that ask, and none of a setting that is over.
+func TestAutosaveAgain(t *testing.T) {
+	s := newStage(t)
+	s.start()
+	program, calls := called(t)
+	a := host.Autosave{Command: []string{program}, Debounce: time.Second, Heartbeat: time.Hour}
+	if err := s.host.SetAutosave(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.host.AutosaveState(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(token string, after time.Duration) {
+		if err := s.host.Again(t.Context(), token, after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again("aaaaaaaaaaaaaaaaaaaaaaaaaa", time.Second)
+	for range 3 {
+		again(st.Token, 2*time.Second)
+	}
+	s.until(func() string { return lacking(calls()[0] == "", "the call") })
+	s.tmux("run-shell", "-d", "3", "true") // as long as any other of them would have taken
+	if got := calls(); len(got) != 1 || got[0] != st.Token+" change" {
+		t.Errorf("called with %q", got)
+	}
 }

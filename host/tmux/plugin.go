@@ -18,8 +18,12 @@ const (
 	pluginHead    = "@phux-agent-"
 	pluginProgram = "@phux-agent-program" // a server option: what the keys run
 	pluginTold    = "@phux-agent-told"    // what was explained to the user in this life of the server
-	pluginStatus  = " #{" + labelOption + "}"
-	helloSlot     = "client-attached" + autosaveSlot
+	// pluginLabel is what an earlier version put at the end of status-right, and pluginStatus what this
+	// one does: the label, and whether a heartbeat of autosave is overdue, which no program of ours would
+	// be there to say.
+	pluginLabel  = " #{" + labelOption + "}"
+	pluginStatus = pluginLabel + "#{?#{&&:#{" + autoBeat + "},#{e|>:#{T:" + autoNow + "},#{e|+:#{" + autoBeat + "},#{e|+:60,#{e|*:2,#{" + autoEvery + "}}}}}}, (autosave overdue),}"
+	helloSlot    = "client-attached" + autosaveSlot
 )
 
 // Setup is what a server's configuration says to the plugin, and what stands in its way.
@@ -152,7 +156,7 @@ func (h *Host) Plug(ctx context.Context, now *Setup, p Plug) error {
 			l.add(append([]string{"bind-key", "-T", "prefix", "-N", k.note, "--", k.key}, k.words...)...)
 		}
 	}
-	status := strings.TrimSuffix(now.Status, pluginStatus)
+	status, _ := withoutStatus(now.Status)
 	if p.Status {
 		status += pluginStatus
 	}
@@ -171,6 +175,14 @@ func (h *Host) Plug(ctx context.Context, now *Setup, p Plug) error {
 		return fmt.Errorf("plug: %w", err)
 	}
 	return nil
+}
+
+// withoutStatus is status-right without our part of it.
+func withoutStatus(s string) (rest string, ours bool) {
+	if rest, ours = strings.CutSuffix(s, pluginStatus); ours {
+		return rest, true
+	}
+	return strings.CutSuffix(s, pluginLabel)
 }
 
 // say shows a line to whoever is attached, or, once, to the first who comes.
@@ -218,7 +230,7 @@ func (h *Host) Unplug(ctx context.Context, now *Setup) error {
 	l.add("set-option", "-su", pluginProgram)
 	l.add("set-option", "-su", pluginTold)
 	l.add("set-hook", "-gu", helloSlot)
-	if s, ok := strings.CutSuffix(now.Status, pluginStatus); ok {
+	if s, ok := withoutStatus(now.Status); ok {
 		l.add("set-option", "-g", "status-right", s)
 	}
 	if _, err := h.tool.script(ctx, []string{l.String()}); err != nil {
