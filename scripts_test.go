@@ -38,12 +38,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite, commands)
 }
 
-// binaries puts phux-agent as users get it on the PATH, and, with PHUX_TEST_TMUX, another tmux.
+// clockEnv leads the tests' phux-agent to a file: of the seconds by which its clock is set.
+const clockEnv = "PHUX_TEST_CLOCK"
+
+// binaries puts phux-agent as users get it (but for clockEnv) on the PATH, and, with PHUX_TEST_TMUX, another tmux.
 func binaries() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "phux-agent-bin"); err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test",
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test -X main.clockVariable="+clockEnv,
 		"-o", filepath.Join(dir, "phux-agent"), "./cmd/phux-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -26,17 +26,20 @@ type soaker struct {
 	alive  map[string]soaked // by native id: agents that run now
 	broken map[string]soaked // agents that failed: their panes hold, and a restore brings them back
 	over   map[string]soaked // conversations that ended, or whose pane was closed
-	saved  map[string]soaked // what the last save has seen running or failed
+	saved  map[string]soaked // what the last save has seen running or failed, and nobody ended since: it must come back
+	may    map[string]soaked // what may: autosave may have seen it, come or gone, since that save; or it waits in it
 	turns  map[string]int    // of every conversation, for ever
 	step   int
 	done   map[string]int // steps of each kind
+	set    time.Duration  // by how much the clock is set
 }
 
 type soaked struct{ program, dir string }
 
 // TestSoak takes random steps and compares with the model after each: launches, turns, /clear,
-// moves, closed panes, exits, failures, saves, saves that are killed or find a full disk, power cuts, restores,
-// restores that are killed. PHUX_SOAK says how many; `make soak` takes a thousand.
+// moves, closed panes, exits, failures, saves, saves that are killed or find a full disk, power cuts, slow
+// shutdowns, restores, restores that are killed, clocks that jump by years; with autosave on, as the
+// server's own hooks and timer call it. PHUX_SOAK says how many; `make soak` takes a thousand.
 func TestSoak(t *testing.T) {
 	steps, seed := 60, uint64(68)
 	if n, err := strconv.Atoi(os.Getenv("PHUX_SOAK")); err == nil {
@@ -47,13 +50,18 @@ func TestSoak(t *testing.T) {
 	}
 	s := &soaker{
 		stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), turns: map[string]int{}, done: map[string]int{},
-		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{},
+		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{}, may: map[string]soaked{},
 	}
+	s.vars["PHUX_AGENT_AUTOSAVE"], s.vars[clockEnv] = "on", filepath.Join(s.work, "clock")
+	config := filepath.Join(s.Getenv("HOME"), ".config", "phux-agent")
+	check(s, os.MkdirAll(config, 0o700))
+	check(s, os.WriteFile(filepath.Join(config, "config.toml"), []byte("[autosave]\ndebounce_seconds = 1\nheartbeat_minutes = 1\n"), 0o600))
 	first := exec.Command("tmux", "new-session", "-d", "-s", "base", "-x", "200", "-y", "50", "-c", s.dir("d0"))
 	first.Env = s.environ() // the server's, and so every pane's
 	if out, err := first.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	s.must(s.work, "autosave", "on")
 	s.save()
 	for s.step = 1; s.step <= steps; s.step++ {
 		what := s.take()
@@ -93,6 +101,8 @@ func (s *soaker) take() string {
 		{"save", 14, true, s.save},
 		{"killed save", 4, true, s.killedSave},
 		{"full disk", 3, true, s.fullDisk},
+		{"clock", 5, true, s.setClock},
+		{"slow shutdown", 3, len(s.alive) > 0, s.slowShutdown},
 		{"crash", 7, true, func() { s.powerCut(); s.restore() }},
 		{"crash, killed restore", 4, true, func() { s.powerCut(); s.killedRestore(); s.restore() }},
 	}
@@ -199,7 +209,6 @@ func (s *soaker) launch() {
 		s.turn(id) // it has no id that anybody could know before
 		s.save()
 	}
-	s.saved = s.seen() // launch saves
 	s.accept()
 }
 
@@ -240,6 +249,8 @@ func (s *soaker) clear() {
 	fresh := ""
 	await(s, "another conversation in "+pane, func() (bool, string) { fresh = s.settled(pane); return fresh != id, fresh })
 	s.alive[fresh], s.over[id] = s.alive[id], s.alive[id]
+	s.may[fresh] = s.alive[id]
+	s.leave(id, s.alive[id])
 	delete(s.alive, id)
 	s.turn(fresh)
 }
@@ -286,7 +297,15 @@ func (s *soaker) exit() {
 
 func (s *soaker) gone(id string) {
 	s.over[id] = s.alive[id]
+	s.leave(id, s.alive[id])
 	delete(s.alive, id)
+}
+
+// leave says that a conversation need not come back: whether it does is autosave's to say, which may
+// have seen that it is gone, or not, or not believe it yet.
+func (s *soaker) leave(id string, a soaked) {
+	delete(s.saved, id)
+	s.may[id] = a
 }
 
 func (s *soaker) fail() {
@@ -316,7 +335,6 @@ func (s *soaker) resume() {
 	}
 	s.alive[id] = a
 	delete(s.over, id)
-	s.saved = s.seen()
 	s.accept()
 }
 
@@ -371,13 +389,14 @@ func (s *soaker) save() {
 	if code != 0 && (code != 3 || got.State == "good") {
 		s.Fatalf("step %d: save: exit %d\n%s", s.step, code, out)
 	}
-	s.saved = s.seen()
 	s.accept()
 }
 
-// accept keeps the last save where it was held: a person closed all those panes.
+// accept keeps the last save where it was held: a person closed all those panes. What is in it then is
+// what runs or failed, and what waits.
 func (s *soaker) accept() {
 	s.Helper()
+	s.saved = s.seen()
 	var got struct {
 		State   string
 		Records int
@@ -386,6 +405,105 @@ func (s *soaker) accept() {
 	if s.decode(out, &got); code != 0 || got.State != "good" || got.Records < len(s.saved) {
 		s.Fatalf("step %d: a save of %d conversations: exit %d\n%s", s.step, len(s.saved), code, out)
 	}
+	live, pending := s.newest()
+	for id := range s.saved {
+		if live[id] != 1 {
+			s.Fatalf("step %d: %s is %d times in the save", s.step, id, live[id])
+		}
+	}
+	known := maps.Clone(s.may)
+	maps.Copy(known, s.over)
+	s.may = map[string]soaked{}
+	for id := range pending {
+		a, ok := known[id]
+		if !ok {
+			s.Fatalf("step %d: %s waits in the save, and nobody knows why", s.step, id)
+		}
+		s.may[id] = a
+	}
+}
+
+// newest is what the newest generation holds, by native id: how often live, and how often waiting.
+func (s *soaker) newest() (live, pending map[string]int) {
+	s.Helper()
+	var doc struct {
+		Archive struct {
+			Sessions []struct {
+				Pending *struct{}
+				Windows []struct {
+					Panes []struct {
+						AgentSession *struct {
+							NativeID string `json:"native_id"`
+						} `json:"agent_session"`
+						Agent *struct{ State string }
+					}
+				}
+			}
+		}
+	}
+	s.decode(s.must(s.work, "archive", "show", "--json"), &doc)
+	live, pending = map[string]int{}, map[string]int{}
+	for _, se := range doc.Archive.Sessions {
+		for _, w := range se.Windows {
+			for _, p := range w.Panes {
+				switch {
+				case p.AgentSession == nil || p.Agent != nil && p.Agent.State == "ended":
+				case se.Pending != nil || p.Agent != nil && p.Agent.State == "pending":
+					pending[p.AgentSession.NativeID]++
+				default:
+					live[p.AgentSession.NativeID]++
+				}
+			}
+		}
+	}
+	return live, pending
+}
+
+// generations are the numbers of the good ones and of all.
+func (s *soaker) generations() (all int, newest uint64) {
+	s.Helper()
+	var doc struct{ Generations []struct{ Generation uint64 } }
+	s.decode(s.must(s.work, "archive", "list", "--json"), &doc)
+	for _, g := range doc.Generations {
+		newest = max(newest, g.Generation)
+	}
+	return len(doc.Generations), newest
+}
+
+// setClock sets the clock by up to years, as a machine does that has lost its battery, or is told the
+// time late; or back to what it is. No save may take the history for old.
+func (s *soaker) setClock() {
+	before, _ := s.generations()
+	const day = 24 * time.Hour
+	s.set = []time.Duration{0, time.Minute, -time.Minute, day, -day, 365 * day, -365 * day, 20 * 365 * day}[s.rng.IntN(8)]
+	check(s, os.WriteFile(s.Getenv(clockEnv), []byte(strconv.Itoa(int(s.set/time.Second))), 0o600))
+	s.save()
+	if after, _ := s.generations(); after < before-3 {
+		s.Fatalf("step %d: the clock was set by %s, and of %d generations %d are left", s.step, s.set, before, after)
+	}
+}
+
+// slowShutdown ends agents one by one, with an autosave after each, and then the machine: what a
+// restore brings is what was there before.
+func (s *soaker) slowShutdown() {
+	s.save()
+	panes := map[string]string{}
+	for id := range s.alive {
+		panes[id], _ = s.pane(id)
+	}
+	ids := slices.Sorted(maps.Keys(panes))
+	s.rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for _, id := range ids[:min(len(ids), 1+s.rng.IntN(3))] {
+		_, before := s.generations()
+		s.tmux("kill-pane", "-t", panes[id])
+		await(s, "the autosave after "+id+" is gone", func() (bool, string) {
+			_, now := s.generations()
+			out, _ := s.run(s.work, "autosave", "status")
+			return now > before, out
+		})
+	}
+	s.powerCut()
+	s.restore()
 }
 
 // killedSave ends a save at any moment. Which of two generations is the last one is open then;
@@ -446,17 +564,27 @@ func (s *soaker) restore() {
 			s.Fatalf("step %d: %s is %d times in what a restore would use\n%s", s.step, id, records[id], out)
 		}
 	}
+	back := maps.Clone(s.saved)
+	for id, n := range records {
+		a, ok := s.may[id]
+		if _, known := back[id]; known {
+			continue
+		}
+		if !ok || n != 1 {
+			s.Fatalf("step %d: %s is %d times in what a restore would use, and must not be\n%s", s.step, id, n, out)
+		}
+		back[id] = a
+	}
 	if out, code := s.run(s.work, "restore", "--json"); code != 0 {
 		s.Fatalf("step %d: restore: exit %d\n%s", s.step, code, out)
 	}
 	for id, a := range s.alive {
-		if _, ok := s.saved[id]; !ok {
-			s.over[id] = a
-		}
+		s.over[id] = a // unless it is back
 	}
-	s.alive, s.broken = maps.Clone(s.saved), map[string]soaked{}
+	s.alive, s.broken = back, map[string]soaked{}
 	for id := range s.alive {
 		delete(s.over, id)
+		delete(s.may, id)
 	}
 	s.saved = s.seen()
 	if _, err := os.Stat(filepath.Join(s.work, "PWNED")); err == nil {
