@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -215,6 +216,9 @@ func workingDir(own plugin.Owner, dir string) string {
 func checkDir(dir string) error {
 	if !filepath.IsAbs(dir) {
 		return &DirError{Dir: dir, Verdict: "cwd-missing", Err: errors.New("it is not an absolute path")}
+	}
+	if !utf8.ValidString(dir) {
+		return &DirError{Dir: dir, Verdict: "cwd-unreadable", Err: errors.New("its name is not UTF-8, and neither records nor archives can hold it")}
 	}
 	info, err := os.Stat(dir)
 	switch {

@@ -57,6 +57,15 @@ func TestPrepareRefuses(t *testing.T) {
 			is[*DirError], "absolute",
 		},
 		{
+			"a directory that no record can hold", func(r *rig, q *Request) {
+				q.Dir = filepath.Join(r.dir, "\xff")
+				if err := os.Mkdir(q.Dir, 0o700); err != nil {
+					r.t.Skip(err) // darwin's names are UTF-8
+				}
+			},
+			is[*DirError], "not UTF-8",
+		},
+		{
 			"an unknown profile", func(r *rig, q *Request) { q.Profile = "quiet" },
 			is[*ProfileError], "profile-missing",
 		},
