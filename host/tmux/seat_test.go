@@ -406,3 +406,41 @@ func TestLastWords(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestObituary: what tmux writes below a program that has ended is no word of the program's.
+func TestObituary(t *testing.T) {
+	for name, settings := range map[string][]string{
+		"default": nil, "styled": {`set -g remain-on-exit-format "#[fg=red]gone #{pane_dead_status}"`}, "none": {`set -g remain-on-exit-format ""`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, settings...)
+			s.start()
+			p := logged(s.dir, "x")
+			p.Start.Argv = []string{"/bin/sh", "-c", "echo no good; exit 3"}
+			out := s.spawn(p)
+			s.until(func() string {
+				if p := s.see(out.Terminal); p == nil || !p.Dead || p.Exit == nil || p.Exit.Status != 3 {
+					return fmt.Sprintf("it is %+v", p)
+				}
+				return ""
+			})
+			s.until(func() string {
+				if text, err := s.host.LastWords(t.Context(), out.Terminal, 4096); err != nil || text != "no good" {
+					return fmt.Sprintf("%q, %v", text, err)
+				}
+				return ""
+			})
+		})
+	}
+	for _, c := range [][3]string{
+		{"a\nPane is d", "Pane is dead (status 1)", "a\n"}, // as wide as the pane
+		{"a\nb", "", "a\nb"},
+		{"a\nPane is dead (signal TERM, x)\n\n", "", "a\n"},
+		{"a\nb\n", "gone", "a\nb"},
+		{"", "gone", ""},
+	} {
+		if got := withoutObituary(c[0], c[1]); got != c[2] {
+			t.Errorf("%q with %q is %q", c[0], c[1], got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -296,15 +297,43 @@ func (h *Host) bind(ctx context.Context, t host.Terminal, pid int, start uint64,
 }
 
 // LastWords returns the end of the terminal's text, of at most its last 1000 lines, without
-// controls and trailing blanks.
+// controls and trailing blanks, and without the line that tmux itself writes below a program that
+// has ended.
 func (h *Host) LastWords(ctx context.Context, t host.Terminal, max int) (string, error) {
+	m := newMark()
 	var l list
 	l.add("capture-pane", "-p", "-t", t.ID, "-S", "-1000")
+	l.add("display-message", "-p", "-t", t.ID, m+"#{pane_dead}#{E:remain-on-exit-format}")
 	out, err := h.guarded(ctx, t, l)
 	if err != nil {
 		return "", fmt.Errorf("last words: %s: %w", t.ID, err)
 	}
-	return tail(string(out), max), nil
+	text, dead, _ := strings.Cut(string(out), m)
+	if said, ok := strings.CutPrefix(strings.TrimSpace(dead), "1"); ok {
+		text = withoutObituary(text, said)
+	}
+	return tail(text, max), nil
+}
+
+var styles = regexp.MustCompile(`#\[[^\]]*\]`)
+
+// withoutObituary cuts the last line where it is what tmux was to write there, or as much of it as
+// the pane is wide. 3.2a has fixed words for it.
+func withoutObituary(text, said string) string {
+	text = strings.TrimRight(text, " \n")
+	at := strings.LastIndexByte(text, '\n') + 1
+	last := strings.TrimSpace(text[at:])
+	said = strings.TrimSpace(styles.ReplaceAllString(said, ""))
+	if said == "" {
+		said = last
+		if !strings.HasPrefix(last, "Pane is dead (") {
+			return text
+		}
+	}
+	if last == "" || !strings.HasPrefix(said, last) {
+		return text
+	}
+	return text[:at]
 }
 
 func tail(s string, max int) string {
