@@ -77,7 +77,7 @@ func (r *reader) hook(t *Template, i int) {
 		r.refuse(in+"entry", `write entry = '{"type": "command", "command": "${COMMAND} ${EVENT}"}'`, "is missing")
 		return
 	case len(h.Entry) > maxEntry:
-		r.refuse(in+"entry", "", "%d bytes, at most %d", len(h.Entry), maxEntry)
+		r.refuse(in+"entry", "move what is long into a file of the plugin", "%d bytes, at most %d", len(h.Entry), maxEntry)
 		return
 	case !strings.Contains(h.Entry, slotCommand) && (h.Format != FormatFile || !strings.Contains(h.Entry, slotProgram)):
 		r.refuse(in+"entry", "write "+slotCommand+" where the command line belongs", "does not call us")

@@ -68,7 +68,10 @@ func (r *reader) syntax(err error) error {
 	e := &Error{File: r.file, Problem: err.Error()}
 	var at toml.ParseError
 	if errors.As(err, &at) {
-		e.Problem = at.Message
+		e.Problem, e.Instead = at.Message, `text stands in quotes, a list in [ ], and a [table]'s name on a line of its own`
+		if strings.Contains(at.Message, "already been defined") {
+			e.Instead = "keep one of them"
+		}
 		if start := at.Position.Start; start >= 0 && start <= len(r.at.src) {
 			r.at.point(e, span{start, start + max(at.Position.Len, 1)})
 		}
@@ -351,7 +354,7 @@ func (t table) subs(key string) []table {
 		t.r.refuse(key, "write [["+key+"]] and its keys below", "must not be %s", typeName(v))
 	}
 	if len(list) > maxTables {
-		t.r.refuse(key, "", "%d tables, at most %d", len(list), maxTables)
+		t.r.refuse(key, "keep those that count", "%d tables, at most %d", len(list), maxTables)
 		return nil
 	}
 	out := make([]table, len(list))

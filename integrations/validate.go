@@ -95,7 +95,7 @@ func (r *reader) launch(t *Template) {
 		case identityEnv(name):
 			r.refuse(at, "the native id is set from native_env alone", "the names PHUX_*_SESSION_ID carry identities")
 		case strings.IndexByte(value, 0) >= 0 || len(value) > maxArg:
-			r.refuse(at, "", "must be at most %d bytes without NUL", maxArg)
+			r.refuse(at, "shorten it, or set it in the plugin's script", "must be at most %d bytes without NUL", maxArg)
 		}
 	}
 	r.list("launch.passthrough", t.Launch.Passthrough)
@@ -111,7 +111,7 @@ func (r *reader) launch(t *Template) {
 // in which phux allows empty arguments.
 func (r *reader) command(key string, argv []string, own bool) {
 	if len(argv) > maxList {
-		r.refuse(key, "", "%d elements, at most %d", len(argv), maxList)
+		r.refuse(key, "move fixed arguments into a script of the plugin", "%d elements, at most %d", len(argv), maxList)
 		return
 	}
 	total := 0
@@ -119,15 +119,15 @@ func (r *reader) command(key string, argv []string, own bool) {
 		total += len(arg) + 1
 		switch {
 		case strings.IndexByte(arg, 0) >= 0:
-			r.refuse(elem(key, i), "", "no argument holds a NUL")
+			r.refuse(elem(key, i), `leave the \u0000 out`, "no argument holds a NUL")
 		case len(arg) > maxArg:
-			r.refuse(elem(key, i), "", "%d bytes, at most %d", len(arg), maxArg)
+			r.refuse(elem(key, i), "shorten it", "%d bytes, at most %d", len(arg), maxArg)
 		case arg == "" && !own:
 			r.refuse(elem(key, i), "leave it out", "must not be empty")
 		}
 	}
 	if total > maxArgv {
-		r.refuse(key, "", "%d bytes in all, at most %d", total, maxArgv)
+		r.refuse(key, "move fixed arguments into a script of the plugin", "%d bytes in all, at most %d", total, maxArgv)
 	}
 }
 
@@ -193,7 +193,7 @@ func (r *reader) identityArgs(key string, args []string, ids, news int) {
 		return
 	}
 	if len(args) == 0 || len(args) > maxIdentityArgs {
-		r.refuse(key, "", "must hold 1 to %d elements, not %d", maxIdentityArgs, len(args))
+		r.refuse(key, "write the option and the id, and put what every start needs into command", "must hold 1 to %d elements, not %d", maxIdentityArgs, len(args))
 		return
 	}
 	seenID, seenNew := 0, 0
@@ -202,9 +202,9 @@ func (r *reader) identityArgs(key string, args []string, ids, news int) {
 		case arg == "":
 			r.refuse(elem(key, i), "leave it out", "must not be empty")
 		case len(arg) > maxArg:
-			r.refuse(elem(key, i), "", "%d bytes, at most %d", len(arg), maxArg)
+			r.refuse(elem(key, i), "shorten it", "%d bytes, at most %d", len(arg), maxArg)
 		case strings.IndexByte(arg, 0) >= 0:
-			r.refuse(elem(key, i), "", "no argument holds a NUL")
+			r.refuse(elem(key, i), `leave the \u0000 out`, "no argument holds a NUL")
 		case arg == slotID:
 			if seenID++; ids == 0 {
 				r.refuse(elem(key, i), "a minting command is given no id", "has no place for a session id")
@@ -403,7 +403,7 @@ func (r *reader) root(key, value string) {
 // path checks a path below the root; root says that it may begin with ${root}/.
 func (r *reader) path(key, value string, root bool) *slots {
 	if len(value) > maxText {
-		r.refuse(key, "", "%d bytes, at most %d", len(value), maxText)
+		r.refuse(key, "shorten it", "%d bytes, at most %d", len(value), maxText)
 		return nil
 	}
 	parts, err := splitPath(value, root)
@@ -434,18 +434,18 @@ func validPointer(p string) bool {
 
 func (r *reader) short(key, value string) {
 	if len(value) > maxText {
-		r.refuse(key, "", "%d bytes, at most %d", len(value), maxText)
+		r.refuse(key, "shorten it", "%d bytes, at most %d", len(value), maxText)
 	}
 }
 
 func (r *reader) list(key string, list []string) {
 	if len(list) > maxList {
-		r.refuse(key, "", "%d elements, at most %d", len(list), maxList)
+		r.refuse(key, "keep those that count", "%d elements, at most %d", len(list), maxList)
 		return
 	}
 	for i, v := range list {
 		if v == "" || len(v) > maxText || strings.IndexByte(v, 0) >= 0 {
-			r.refuse(elem(key, i), "", "must be 1 to %d bytes without NUL", maxText)
+			r.refuse(elem(key, i), "write a word, or leave the element out", "must be 1 to %d bytes without NUL", maxText)
 		}
 	}
 }
