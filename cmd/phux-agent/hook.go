@@ -197,6 +197,31 @@ const (
 	maxHookLine = 1000
 )
 
+// hookNotes is where reports are noted, and the last one that was refused; empty where there is
+// none.
+func (a *app) hookNotes() (path, refusal string) {
+	d, err := a.dirs()
+	if err != nil {
+		return "", ""
+	}
+	path = filepath.Join(d.State, "hook.log")
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 2*maxHookLog))
+	if err != nil {
+		return path, ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, ": refused: ") {
+			refusal = strings.TrimSpace(line)
+		}
+	}
+	return path, refusal
+}
+
 // hookLog notes one line, as well as that can be done.
 func (a *app) hookLog(args []string, text string) {
 	d, err := a.dirs()

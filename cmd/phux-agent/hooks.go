@@ -338,11 +338,20 @@ func (a *app) hooksStatus(args []string) error {
 			}
 		}
 	}
+	log, refusal := a.hookNotes()
 	if !a.json {
+		if log != "" {
+			a.say("what reports changed, and which were refused: %s", a.tilde(log))
+		}
+		if refusal != "" {
+			a.say("  the last refusal: %s", refusal)
+		}
 		return nil
 	}
 	return writeDocument(a.stdout, struct {
 		SchemaVersion int       `json:"schema_version"`
 		Hooks         []hookDoc `json:"hooks"`
-	}{schemaVersion, docs})
+		Log           string    `json:"log"`          // the file; empty where no report was noted yet
+		Refusal       string    `json:"last_refusal"` // its last line that says refused
+	}{schemaVersion, docs, log, refusal})
 }
