@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -75,7 +76,8 @@ func program(f *Facts) []Finding {
 
 func configuration(f *Facts) []Finding {
 	if f.Config != nil {
-		return []Finding{{Grade: Fail, Text: f.Config.Error(), Remedy: "mend the file; until then every verb refuses"}}
+		text, _, _ := strings.Cut(f.Config.Error(), "\n") // what follows shows the line
+		return []Finding{{Grade: Fail, Text: text, Remedy: "mend the file; until then every verb refuses"}}
 	}
 	return ok("it reads")
 }
@@ -87,6 +89,11 @@ func directories(f *Facts) []Finding {
 		what, holds string
 	}{{f.State, "state", "the archives"}, {f.Runtime, "runtime", "claims and what panes are handed"}} {
 		switch {
+		case errors.Is(d.Err, syscall.ENOTDIR):
+			out = append(out, Finding{
+				Grade: Fail, Text: fmt.Sprintf("the %s directory %s cannot be used: %v", d.what, d.Path, d.Err),
+				Remedy: fmt.Sprintf("mv %[1]s %[1]s.away: a file stands where %[2]s belong", quoted(d.Path), d.holds),
+			})
 		case d.Err != nil:
 			out = append(out, Finding{
 				Grade: Fail, Text: fmt.Sprintf("the %s directory %s cannot be used: %v", d.what, d.Path, d.Err),
@@ -291,6 +298,8 @@ func theHooks(f *Facts) []Finding {
 			case a.NeedsHooks:
 				without = append(without, a.Integration)
 			}
+		case hooks.Stale:
+			out = append(out, Finding{Grade: Warn, Text: fmt.Sprintf("the hook of %s is stale: it calls a phux-agent that is not there any more", a.Integration), Remedy: install})
 		default:
 			out = append(out, Finding{Grade: Warn, Text: fmt.Sprintf("the hook of %s is %s", a.Integration, a.Hooks), Remedy: install + " --dry-run shows why"})
 		}

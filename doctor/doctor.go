@@ -7,6 +7,7 @@ package doctor
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/phux-agent/phux-agent/archive"
@@ -105,12 +106,18 @@ type Agent struct {
 // Unmet is a requirement that does not hold.
 type Unmet struct{ At, Detail, Consequence, Remedy string }
 
-// Examine runs every check. Findings stand in the order of the checks, each of which says at
+// unconfigured are the checks that mean something without a configuration.
+var unconfigured = []string{"program", "configuration", "directories"}
+
+// Examine runs every check that the facts allow. Findings stand in the order of the checks, each of which says at
 // least one thing.
 func Examine(f Facts) []Finding {
 	var out []Finding
 	for _, c := range checks {
-		found := c.look(&f)
+		found := []Finding{{Grade: Note, Text: "not looked at: the configuration does not read"}}
+		if f.Config == nil || slices.Contains(unconfigured, c.name) {
+			found = c.look(&f)
+		}
 		for i := range found {
 			found[i].Check = c.name
 		}

@@ -215,6 +215,10 @@ func (a *app) examineDirectories(f *doctor.Facts) {
 func usable(path string) doctor.Directory {
 	d := doctor.Directory{Path: path}
 	at := nearestDir(path)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		d.Err = fmt.Errorf("%s: %w", path, unix.ENOTDIR)
+		return d
+	}
 	var st unix.Statfs_t
 	if d.Err = unix.Statfs(at, &st); d.Err == nil {
 		d.Free = st.Bavail * uint64(st.Bsize)
