@@ -69,6 +69,7 @@ type broken struct {
 	spawn  func(context.Context, host.Spawn) (*host.Started, error)
 	swap   func(context.Context, host.Terminal, metadata.Key, []byte, []byte) error
 	kill   func(context.Context, host.Terminal) error
+	put    func(host.Replacer, context.Context, host.Terminal, host.Occupant, host.PaneSpec) (*host.Started, error)
 	see    func(*host.Workspace)
 	words  func(string) string
 }
@@ -82,8 +83,21 @@ type brokenMore struct {
 
 // brokenAsider is one that sets sessions aside besides.
 type brokenAsider struct {
-	*brokenMore
+	*brokenReplacer
 	host.Asider
+}
+
+// brokenReplacer is one that replaces what terminals run besides.
+type brokenReplacer struct {
+	*brokenMore
+	of host.Replacer
+}
+
+func (b *brokenReplacer) Replace(ctx context.Context, t host.Terminal, was host.Occupant, p host.PaneSpec) (*host.Started, error) {
+	if b.put != nil {
+		return b.put(b.of, ctx, t, was, p)
+	}
+	return b.of.Replace(ctx, t, was, p)
 }
 
 func (b *brokenMore) LastWords(ctx context.Context, t host.Terminal, most int) (string, error) {
@@ -105,10 +119,14 @@ func breakHost(h host.Host) host.Host {
 			focuser, focuses := h.(host.Focuser)
 			if reads && binds && focuses {
 				more := &brokenMore{b, binder, focuser}
-				if asider, ok := h.(host.Asider); ok {
-					return &brokenAsider{more, asider}
+				replacer, ok := h.(host.Replacer)
+				if !ok {
+					return more
 				}
-				return more
+				if asider, ok := h.(host.Asider); ok {
+					return &brokenAsider{&brokenReplacer{more, replacer}, asider}
+				}
+				return &brokenReplacer{more, replacer}
 			}
 			return b
 		}
@@ -340,6 +358,28 @@ var faults = []fault{
 				c.Aside = nil
 			}
 			return b.Host.Create(ctx, c)
+		}
+	}},
+	{name: "replacing whatever is there", fails: "spawn/replace", spoil: func(b *broken) {
+		b.put = func(r host.Replacer, ctx context.Context, t host.Terminal, was host.Occupant, p host.PaneSpec) (*host.Started, error) {
+			if w, err := b.Host.Snapshot(ctx); err == nil {
+				for _, s := range w.Sessions {
+					for _, win := range s.Windows {
+						for _, q := range win.Panes {
+							if q.Terminal == t {
+								was = host.Occupant{PID: q.PID, Command: q.Command}
+							}
+						}
+					}
+				}
+			}
+			return r.Replace(ctx, t, was, p)
+		}
+	}},
+	{name: "replacing without the record", fails: "spawn/replace", spoil: func(b *broken) {
+		b.put = func(r host.Replacer, ctx context.Context, t host.Terminal, was host.Occupant, p host.PaneSpec) (*host.Started, error) {
+			p.Meta = nil
+			return r.Replace(ctx, t, was, p)
 		}
 	}},
 	{name: "index forgotten", fails: "create/indexes, active, zoom", spoil: func(b *broken) {

@@ -36,6 +36,7 @@ func consistent(w *host.Workspace, wanted map[string]bool) string {
 }
 
 var spawnTests = []test{
+	replaceTest,
 	{name: "record from the first instant", run: func(r *rig) {
 		const n = 24
 		wanted := map[string]bool{string(record("base")): true}
