@@ -119,6 +119,7 @@ func (a *app) autosaveOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.rememberSocket(s)
 	if err := s.SetAutosave(ctx, want); err != nil {
 		return noServer("autosave", err)
 	}
@@ -477,6 +478,7 @@ func (a *app) keepSaved(ctx context.Context, h *hosted) {
 	}
 	want, err := a.autosaveOf()
 	if err == nil {
+		a.rememberSocket(s)
 		err = s.SetAutosave(ctx, want)
 	}
 	if err != nil {

@@ -172,6 +172,7 @@ func (a *app) tmuxPlug(ctx context.Context, _ []string) error {
 	if err := h.Plug(ctx, s, p); err != nil {
 		return err
 	}
+	a.rememberSocket(h)
 	return a.sayPlugged(tmuxDocument{
 		Server: h.ServerName(), Plugged: true, Program: p.Program, Keys: keys, Autosave: on, Neighbours: s.Neighbours, Notes: notes,
 	})
@@ -279,7 +280,7 @@ func (a *app) plugAutosave(ctx context.Context, h *tmux.Host, s *tmux.Setup) (st
 }
 
 func (a *app) sayPlugged(doc tmuxDocument) error {
-	doc.SchemaVersion, doc.At = schemaVersion, time.Now().UTC()
+	doc.SchemaVersion, doc.At = schemaVersion, a.now().UTC()
 	doc.Keys, doc.Neighbours, doc.Notes = append([]keyDoc{}, doc.Keys...), append([]string{}, doc.Neighbours...), append([]string{}, doc.Notes...)
 	if a.json {
 		return writeDocument(a.stdout, doc)

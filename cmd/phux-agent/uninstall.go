@@ -68,8 +68,9 @@ func (a *app) uninstall(ctx context.Context) error {
 	a.removeShims(note)
 	a.removeBoot(ctx, note)
 	a.removeFromServers(ctx, note)
+	unreached := a.unreached() // before the notes of them go
 	a.removeFiles(note)
-	out = append(out, a.unreached()...)
+	out = append(out, unreached...)
 	for _, l := range a.left() {
 		out = append(out, takenOut{What: "files", Where: l[0], State: wasLeft, Reason: l[1]})
 	}
@@ -167,6 +168,10 @@ func (a *app) removeBoot(ctx context.Context, note noteFunc) {
 		quiet := *of
 		quiet.stdout = new(bytes.Buffer)
 		note("boot unit", file, wasRemoved, quiet.bootUninstall(ctx))
+		if dir := filepath.Dir(file); filepath.Base(dir) == "user" { // systemd's, where it is empty now
+			_ = os.Remove(dir)
+			_ = os.Remove(filepath.Dir(dir))
+		}
 	}
 }
 
@@ -198,37 +203,58 @@ func (a *app) servers() []*app {
 }
 
 func (a *app) removeFromServers(ctx context.Context, note noteFunc) {
-	for _, of := range a.servers() {
+	done := map[string]bool{}
+	for _, of := range append(a.servers(), a.onSockets()...) {
 		h, err := of.tmux()
 		if err != nil {
 			return // without tmux nothing of ours is on it
+		}
+		if done[h.Socket()] {
+			continue
+		}
+		done[h.Socket()] = true
+		where := h.ServerName()
+		if of.socketPath != "" {
+			where = of.socketPath
 		}
 		s, err := h.Setup(ctx)
 		if errors.Is(err, host.ErrNoServer) {
 			continue
 		}
 		if err != nil {
-			note("tmux", h.ServerName(), wasFailed, err)
+			note("tmux", where, wasFailed, err)
 			continue
 		}
-		note("tmux", h.ServerName(), wasRemoved, errors.Join(h.ForgetAutosave(ctx), h.Unplug(ctx, s)))
+		note("tmux", where, wasRemoved, errors.Join(h.ForgetAutosave(ctx), h.Unplug(ctx, s)))
 	}
 }
 
+// onSockets are apps for the servers whose sockets were noted.
+func (a *app) onSockets() (out []*app) {
+	for _, path := range a.sockets() {
+		of := *a
+		of.socketName, of.socketPath = "", path
+		out = append(out, &of)
+	}
+	return out
+}
+
 // unreached are servers on a socket's path: their histories hold a digest of it, which does not lead
-// there. They are named, but for the one that was meant.
+// there. They are named, but for those whose sockets were noted.
 func (a *app) unreached() (out []takenOut) {
 	d, err := a.dirs()
 	if err != nil {
 		return nil
 	}
-	meant := ""
-	if h, err := a.tmux(); err == nil {
-		meant = h.ServerName()
+	reached := map[string]bool{}
+	for _, of := range append(a.onSockets(), a) {
+		if h, err := of.tmux(); err == nil {
+			reached[h.ServerName()] = true
+		}
 	}
 	entries, _ := os.ReadDir(filepath.Join(d.State, "archives"))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "tmux-S-") && e.Name() != meant {
+		if strings.HasPrefix(e.Name(), "tmux-S-") && !reached[e.Name()] {
 			out = append(out, takenOut{"tmux", e.Name(), wasLeft, "a server on a path that is not known: where it runs, phux-agent -S PATH tmux uninstall"})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,6 +121,9 @@ func PathName(socket string) string {
 	sum := sha256.Sum256([]byte(socket))
 	return "tmux-S-" + hex.EncodeToString(sum[:8])
 }
+
+// Socket is where the server listens, or would: an absolute path.
+func (h *Host) Socket() string { return h.socket }
 
 // labelDir is where tmux keeps the sockets that have names.
 func labelDir(tmpdir string) string {
@@ -299,6 +303,13 @@ func (h *Host) attach() string {
 		words[i] = strings.ReplaceAll(words[i], "%", "%%")
 	}
 	return strings.Join(words, " ") + " attach-session -t '=%s'"
+}
+
+// AttachArgv is the program and arguments that show a terminal to a person who is outside of every
+// tmux: its session, with its window and itself selected. Another client that looks is left alone.
+func (h *Host) AttachArgv(session string, window int, t host.Terminal) []string {
+	target := fmt.Sprintf("=%s:%d.%s", session, window, t.ID)
+	return slices.Concat([]string{h.tool.binary}, h.tool.server, []string{"attach-session", "-t", target})
 }
 
 // older is the refusal of a tmux that cannot do what is asked, or would die of it.
