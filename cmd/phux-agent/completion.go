@@ -1,6 +1,28 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// bashAlone is what the script needs of the bash-completion package, for machines without it: there a
+// Tab would print an error into the line. Words are what stands between blanks.
+const bashAlone = `
+if [[ $(type -t _get_comp_words_by_ref) != function ]]; then
+    _get_comp_words_by_ref()
+    {
+        local line=${COMP_LINE:0:COMP_POINT}
+        read -ra words <<<"$line"
+        [[ $line == *[[:space:]] ]] && words+=("")
+        cword=$((${#words[@]} - 1))
+        cur=${words[cword]}
+        prev=
+        [[ $cword -gt 0 ]] && prev=${words[cword - 1]}
+        return 0
+    }
+fi
+`
 
 func (a *app) completionVerb() *cobra.Command {
 	return &cobra.Command{
@@ -17,7 +39,11 @@ func (a *app) completionVerb() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.stdout, true)
+				if err := root.GenBashCompletionV2(a.stdout, true); err != nil {
+					return err
+				}
+				_, err := io.WriteString(a.stdout, bashAlone)
+				return err
 			case "zsh":
 				return root.GenZshCompletion(a.stdout)
 			case "fish":
