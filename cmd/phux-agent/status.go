@@ -84,8 +84,8 @@ func (a *app) status(format string) error {
 		return !proc.Ended(pid) // one that nobody reaps is gone all the same
 	})
 	overdue := s.Overdue(a.now(), proc.Awake())
-	if age == status.NoServer { // whose saves would be due?
-		overdue = time.Time{}
+	if age == status.NoServer { // nothing runs there, and whose saves would be due?
+		overdue, s.UnsavedSince, s.Agents = time.Time{}, time.Time{}, nil
 	}
 	if a.json {
 		panes := s.Agents
@@ -108,6 +108,8 @@ func (a *app) status(format string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = ""
+	case age == status.NoServer:
+		text = age
 	case age != "" && text != "":
 		text += " (" + age + ")"
 	}
