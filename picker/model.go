@@ -19,12 +19,13 @@ type Options struct {
 	Generation uint64 // to begin with; 0: the newest good one
 	Environ    []string
 	Home       string // shown as ~
+	Attaches   bool   // going to a pane is attaching to it, and said so
 }
 
 // Run shows the picker on a terminal until the person has chosen. The terminal is put back on
 // every way out; a context that ends is a choice to leave.
 func Run(ctx context.Context, src Source, o Options, in, out *os.File) (Choice, error) {
-	m := &model{ctx: ctx, src: src, color: o.Color, home: o.Home, generation: o.Generation, folded: map[string]bool{}, preview: true, busy: true, beat: beat}
+	m := &model{ctx: ctx, src: src, color: o.Color, home: o.Home, attaches: o.Attaches, generation: o.Generation, folded: map[string]bool{}, preview: true, busy: true, beat: beat}
 	profile := colorprofile.ANSI
 	if !o.Color {
 		profile = colorprofile.ASCII
@@ -60,6 +61,7 @@ type model struct {
 
 	color      bool
 	home       string
+	attaches   bool
 	generation uint64 // asked for
 	busy       bool   // it is being read
 	data       *Data

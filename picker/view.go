@@ -198,7 +198,11 @@ func (m *model) foot() string {
 		return m.dress(yellow, ui.Clip("! "+ui.Escape(m.problem), m.w))
 	}
 	if m.screen == theList && m.data != nil && m.at < len(m.rows) {
-		return ui.Clip("enter: "+ui.Escape(m.data.willDo(m.rows[m.at])), m.w)
+		does := m.data.willDo(m.rows[m.at])
+		if rest, ok := strings.CutPrefix(does, "go to pane"); ok && m.attaches {
+			does = "attach to pane" + rest
+		}
+		return ui.Clip("enter: "+ui.Escape(does), m.w)
 	}
 	return ""
 }

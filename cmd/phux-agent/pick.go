@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,7 @@ func (a *app) pick(cmd *cobra.Command, f pickFlags) error {
 	}
 	src := &pickSource{app: a}
 	in, out := file(a.stdin), file(a.stdout)
-	if a.json || f.list || a.getenv("TERM") == "dumb" || !isTerminal(a.stdin) || !isTerminal(a.stdout) {
+	if a.json || f.list || !a.drawable() {
 		d, err := src.Data(ctx, f.generation)
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (a *app) pick(cmd *cobra.Command, f pickFlags) error {
 	if err != nil {
 		return err
 	}
-	c, err := picker.Run(ctx, src, picker.Options{Color: !noColor, Generation: f.generation, Environ: a.environ, Home: d.Home}, in, out)
+	c, err := picker.Run(ctx, src, picker.Options{Color: !noColor, Generation: f.generation, Environ: a.environ, Home: d.Home, Attaches: a.outside(cmd)}, in, out)
 	if err != nil {
 		return err
 	}
@@ -135,9 +136,58 @@ func (a *app) picked(cmd *cobra.Command, c picker.Choice) error {
 		}
 		return a.pickedLaunch(cmd, args, c.Session)
 	case picker.Jump:
+		if a.outside(cmd) {
+			return a.goIn(cmd, c)
+		}
 		return a.jump(cmd.Context(), c.Session, func(s string, p host.Pane) bool { return p.Terminal.ID == c.Pane.Terminal })
 	}
 	return nil
+}
+
+// outside reports a person before a terminal that no multiplexer of ours has: going to a pane is
+// attaching there.
+func (a *app) outside(cmd *cobra.Command) bool {
+	list, _ := cmd.Flags().GetBool("list")
+	return !list && a.drawable() && a.getenv("TMUX") == "" && !a.inPane()
+}
+
+// drawable reports a terminal that the picker can draw on.
+func (a *app) drawable() bool {
+	return a.getenv("TERM") != "dumb" && isTerminal(a.stdin) && isTerminal(a.stdout)
+}
+
+// goIn shows a pane in this terminal, in the place of this program where the host has one for that.
+func (a *app) goIn(cmd *cobra.Command, c picker.Choice) error {
+	h, err := a.host(cmd.Context())
+	if err != nil {
+		return err
+	}
+	w, err := h.Snapshot(cmd.Context())
+	if err != nil {
+		return fmt.Errorf("go to a pane of %q: %w", c.Session, err)
+	}
+	for _, s := range w.Sessions {
+		for _, win := range s.Windows {
+			for _, p := range win.Panes {
+				if p.Terminal.ID != c.Pane.Terminal {
+					continue
+				}
+				if t, ok := h.Host.(interface {
+					AttachArgv(session string, window int, t host.Terminal) []string
+				}); ok {
+					argv := t.AttachArgv(s.Name, win.Index, p.Terminal)
+					return fmt.Errorf("attach: %w", syscall.Exec(argv[0], argv, a.environ))
+				}
+				if f, ok := h.Host.(host.Focuser); ok {
+					if err := f.Focus(cmd.Context(), p.Terminal); err != nil {
+						return err
+					}
+				}
+				return a.attach(cmd, []string{s.Name})
+			}
+		}
+	}
+	return fmt.Errorf("go to a pane of %q: %w", c.Session, host.ErrNoTerminal)
 }
 
 // runVerb runs another verb as it would run by itself.

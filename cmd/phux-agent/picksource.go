@@ -110,7 +110,7 @@ func (s *pickSource) look(ctx context.Context, generation uint64) (*picker.Data,
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := s.app.now()
 	looked := func() (*host.Workspace, []capture.Pane, error) { return nil, nil, host.ErrNoServer }
 	if h.info.Running {
 		req, err := a.captureRequest(h)
@@ -373,7 +373,7 @@ func (s *pickSource) Generations(_ context.Context, below uint64, most int) ([]p
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := s.app.now()
 	out := make([]picker.Generation, len(list))
 	for i, e := range list {
 		out[i] = picker.Generation{Number: e.Generation, Saved: ago(e.SavedAt, now), Name: e.Name, State: string(e.State), Reason: e.Reason}
