@@ -86,7 +86,8 @@ bench: build
 	@scripts/need-tmux
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 40m .
 
-# A week in some minutes: random launches, moves, exits, saves, power cuts, full disks, restores,
+# A week in some minutes: random launches, moves, exits, saves, power cuts, full disks, slow shutdowns,
+# clocks that jump by years, restores, with autosave on,
 # compared with a model after each of a thousand steps. Another seed: PHUX_SOAK_SEED=2 make soak.
 soak:
 	@scripts/need-tmux
