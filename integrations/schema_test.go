@@ -306,3 +306,55 @@ func TestSchemaRefuses(t *testing.T) {
 		}
 	}
 }
+
+// unlike are the kinds of values over which the schema and the reader differ, and why.
+var unlike = map[string]string{
+	": slots":         "draft 7 cannot count",
+	": a date":        "JSON has none: editors hand it over as text",
+	": NUL in it":     "no editor can show it, and the reader says it",
+	": control":       "the same",
+	": empty":         "an optional pointer that is empty loads as one that is left out; the schema wants it left out",
+	"into: a pointer": "what the event makes of it",
+}
+
+// The schema and the reader judge alike what each key can be given: what is refused by one is refused
+// by the other, and what loads without a warning is allowed.
+func TestSchemaAgrees(t *testing.T) {
+	s := readSchema(t)
+	both, neither := 0, 0
+	used := map[string]bool{}
+	for name, src := range wrongValues() {
+		v, ok := asJSON(t, []byte(src))
+		if !ok {
+			continue
+		}
+		_, warnings, err := Parse("f.toml", []byte(src))
+		wrong := s.check("", v)
+		known := ""
+		for kind := range unlike {
+			if strings.HasSuffix(name, kind) {
+				known = kind
+			}
+		}
+		switch {
+		case err != nil && len(wrong) > 0:
+			both++
+		case err == nil && (len(wrong) == 0 || len(warnings) > 0):
+			neither++
+		case known != "":
+			used[known] = true
+		case err != nil:
+			t.Errorf("%s: the schema allows it: %v", name, err)
+		default:
+			t.Errorf("%s: the schema refuses it: %q", name, wrong)
+		}
+	}
+	if both < 500 || neither < 50 {
+		t.Errorf("%d are refused, %d load", both, neither)
+	}
+	for kind, why := range unlike {
+		if !used[kind] {
+			t.Errorf("they agree over %q now (%s)", kind, why)
+		}
+	}
+}
