@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/phux-agent/phux-agent/archive"
+	"github.com/phux-agent/phux-agent/capture"
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/embedded"
@@ -388,11 +389,31 @@ func (a *app) autosaveRun(ctx context.Context, token, why string) error {
 	l.Millis = a.now().Sub(start).Milliseconds()
 	a.noteAutosave(a.serverName(h), l)
 	a.checked(ctx, h, l.Result == "failed", true)
-	if l.Result == "held" {
-		// Where nothing changes any more, it would be held until the next heartbeat.
+	if l.Result == "held" || done != nil && done.doubts() {
+		// Where nothing changes any more, it would stay so until the next heartbeat.
 		_ = s.Again(ctx, token, archive.ShutdownTime+time.Second)
 	}
 	return nil
+}
+
+// doubts reports an agent that has ended and is saved as failed: it may have been a shutdown that ended it.
+func (d *saveDone) doubts() bool {
+	n := 0
+	for _, p := range d.panes {
+		if p.State == capture.Exited {
+			n--
+		}
+	}
+	for _, s := range d.archive.Sessions {
+		for _, w := range s.Windows {
+			for _, p := range w.Panes {
+				if s.Pending == nil && p.Agent != nil && p.Agent.State == archive.StateExited {
+					n++
+				}
+			}
+		}
+	}
+	return n > 0
 }
 
 // checked notes for the status line that autosave is on, has just looked, and whether it could not save;
