@@ -442,8 +442,8 @@ func (s *stage) ended(p *pane) {
 	})
 }
 
-// prompted is a screen whose last line is a shell's prompt.
-var prompted = regexp.MustCompile(`(?m)^[$#] *\n*\z`)
+// prompted is a screen whose last line is a shell's prompt, or some, where Enter was pressed again.
+var prompted = regexp.MustCompile(`(?m)^([$#] *)+\n*\z`)
 
 // holds lists the open files of a pane's processes whose path has the part.
 func (s *stage) holds(p *pane, part string) string {
