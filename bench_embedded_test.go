@@ -144,11 +144,11 @@ var holders = []holder{
 	}},
 	{"dtach", func(s *bench, name, script string) []string {
 		socket := filepath.Join(s.vars["XDG_RUNTIME_DIR"], "dtach-"+name)
-		s.quick("dtach", "-n", socket, "-Ez", "/bin/sh", "-c", script)
+		s.quick("dtach", "-n", socket, "-Ez", "/bin/sh", "-c", s.told(name, script))
 		return []string{"dtach", "-a", socket, "-Ez", "-r", "none"}
 	}},
 	{"abduco", func(s *bench, name, script string) []string {
-		cmd := exec.Command("abduco", "-n", name, "/bin/sh", "-c", script)
+		cmd := exec.Command("abduco", "-n", name, "/bin/sh", "-c", s.told(name, script))
 		cmd.Dir, cmd.Env = s.work, append(s.environ(), "ABDUCO_SOCKET_DIR="+s.vars["XDG_RUNTIME_DIR"])
 		if out, err := cmd.CombinedOutput(); err != nil {
 			s.Fatalf("abduco: %v: %s", err, out)
@@ -159,6 +159,11 @@ var holders = []holder{
 		s.embedded(name, []string{script})
 		return []string{"phux-agent", "attach", name}
 	}},
+}
+
+// told is a script that says its number to who ends it.
+func (s *bench) told(name, script string) string {
+	return fmt.Sprintf("echo $$ >>%s; %s", filepath.Join(s.vars["XDG_RUNTIME_DIR"], name+".pid"), script)
 }
 
 // there are the holders that this machine has; the others are named.

@@ -95,7 +95,32 @@ func newBench(b *testing.B) *bench {
 	if err := os.WriteFile(filepath.Join(s.vars["HOME"], ".tmux.conf"), []byte(conf), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	return &bench{s, 1_000_000 + benches*10_000}
+	out := &bench{s, 1_000_000 + benches*10_000}
+	out.watched()
+	return out
+}
+
+// watched lets a process of its own end what runs on the stage, once we have ended it or have been
+// killed: an interrupted benchmark would leave servers with hundreds of terminals. Programs that
+// hold a terminal in another way write their number to a file *.pid in the runtime directory.
+func (s *bench) watched() {
+	s.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `trap '' HUP INT TERM
+read -r _
+cat "$XDG_RUNTIME_DIR"/*.pid | xargs kill
+tmux kill-server
+phux-agent server stop
+rm -rf "$XDG_RUNTIME_DIR"`)
+	cmd.Env = s.environ()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	us, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { us.Close(); _ = cmd.Wait() })
 }
 
 // forever is longer than any identity, so that it is none.

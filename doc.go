@@ -25,7 +25,7 @@
 //	host/memory      an in-memory body with scriptable faults
 //	host/hosttest    the conformance suite that every body passes
 //	metadata         the nouns that all of the above speak of, their bounds, their exact form
-//	internal/...     atomicfile, proc, dirs, trust, ui; fakeagent and looks, for tests: they import nothing of ours
+//	internal/...     atomicfile, proc, dirs, trust, thread, ui; fakeagent and looks, for tests: they import nothing of ours
 //
 // The arrows, enforced by house_test.go:
 //

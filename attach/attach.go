@@ -7,23 +7,28 @@
 package attach
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
+	"github.com/phux-agent/phux-agent/internal/thread"
 )
 
 // Server is what Run needs of a host.
 type Server interface {
 	Snapshot(ctx context.Context) (*host.Workspace, error)
 	// Open begins to look at a terminal from a window of that size. What it shows first is the
-	// whole screen, for any window.
-	Open(ctx context.Context, t host.Terminal, cols, rows int) (View, error)
+	// whole screen, for any window. tell is called with each event in turn, by a goroutine of the
+	// server's side, and not any more once Hold or Detach has returned.
+	Open(ctx context.Context, t host.Terminal, cols, rows int, tell func(Event)) (View, error)
 	// Scrollback is the terminal's scrollback and screen in lines, their looks as SGR sequences.
 	Scrollback(ctx context.Context, t host.Terminal) (string, error)
 	Kill(ctx context.Context, t host.Terminal) error
@@ -33,20 +38,18 @@ type Server interface {
 	Shell(ctx context.Context, session, dir string) (host.Terminal, error)
 	// Exits tells of terminals whose program has ended, and which stay.
 	Exits() <-chan host.Terminal
-	// Gone is closed when the server is no longer there.
+	// Gone is closed when the server is no longer there, after the last event.
 	Gone() <-chan struct{}
 }
 
 // View is a look at one terminal.
 type View interface {
-	// Events is closed when the terminal or the connection ends. After Hold and Show it is
-	// another channel.
-	Events() <-chan Event
+	// Input may be called beside any other method.
 	Input(b []byte) error
 	// Hold ends the events for a while; the window goes on to count for the terminal's size.
 	Hold(ctx context.Context) error
 	// Show goes on in a window of that size, beginning with the whole screen.
-	Show(ctx context.Context, cols, rows int) error
+	Show(ctx context.Context, cols, rows int, tell func(Event)) error
 	Detach() error
 }
 
@@ -93,7 +96,7 @@ func Run(ctx context.Context, srv Server, o Options, in, out *os.File) (End, err
 		return End{}, err
 	}
 	defer screen.restore()
-	c := &client{srv: srv, o: o, screen: screen, keys: keys{prefix: o.Prefix}, input: make(chan []byte)}
+	c := &client{srv: srv, o: o, screen: screen, keys: keys{prefix: o.Prefix}, input: make(chan []byte), fault: make(chan string, 1)}
 	screen.begin()
 	go c.read(in)
 	why, err := c.run(ctx)
@@ -101,36 +104,101 @@ func Run(ctx context.Context, srv Server, o Options, in, out *os.File) (End, err
 }
 
 // client is one person at one window.
+//
+// Between a key and what it shows nobody waits for another goroutine of ours, for each such wait
+// is a thread to be woken: the one that reads what is typed sends it on itself while nothing but
+// that is to be done with it (straight), and output is written by the one that receives it (showing).
 type client struct {
 	srv    Server
 	o      Options
 	screen *screen
-	keys   keys
-	input  chan []byte
+	input  chan []byte // typed, and not only to be sent on
+	fault  chan string // a panic of the one that reads
 
-	at     place
-	before host.Terminal // shown before this one
-	view   View
-	fresh  bool    // nothing of it was drawn since it was shown
-	dead   bool    // the program of this one has ended
-	over   overlay // nil while the terminal is shown
-	begun  []byte  // of a key that is not whole, while an overlay is shown
+	typing sync.Mutex
+	keys   keys // of the one who reads while all is through, and of run while it is not
+	to     View // where typing goes straight to; nil while run does something
+	left   int  // reads that run has not dealt with yet
+
+	at      place
+	before  host.Terminal // shown before this one
+	view    View
+	showing *showing // of the view
+	dead    bool     // the program of this one has ended
+	over    overlay  // nil while the terminal is shown
+	begun   []byte   // of a key that is not whole, while an overlay is shown
 }
 
-// read hands on what is typed. It ends with the process: a read of a terminal cannot be called
-// off.
+// showing is a terminal on the screen, from when it is shown to when it is held.
+type showing struct {
+	screen *screen
+	drawn  bool
+	begun  chan struct{} // closed once something was drawn
+	ended  chan struct{} // closed once the terminal has ended
+}
+
+func newShowing(s *screen) *showing {
+	return &showing{screen: s, begun: make(chan struct{}), ended: make(chan struct{})}
+}
+
+func (l *showing) tell(e Event) {
+	switch {
+	case e.Closed:
+		close(l.ended)
+	case len(e.Output) > 0:
+		l.screen.write(e.Output)
+		if !l.drawn {
+			l.drawn = true
+			close(l.begun)
+		}
+	}
+}
+
+// read sends on what is typed, or hands it to run. It ends with the process: a read of a terminal
+// cannot be called off.
 func (c *client) read(in io.Reader) {
+	defer func() {
+		if p := recover(); p != nil { // run puts the terminal back
+			c.fault <- fmt.Sprintf("%v\n%s", p, debug.Stack())
+		}
+	}()
+	b := make([]byte, 4096)
+	var turn thread.Turn
 	for {
-		b := make([]byte, 4096)
+		turn.Wait()
 		n, err := in.Read(b)
-		if n > 0 {
-			c.input <- b[:n]
+		turn.Go()
+		if n > 0 && !c.straight(b[:n]) {
+			c.input <- bytes.Clone(b[:n])
 		}
 		if err != nil {
 			close(c.input)
 			return
 		}
 	}
+}
+
+// straight sends on what was typed, where it is text and run is not busy. What it leaves is to
+// be handed to run.
+func (c *client) straight(b []byte) bool {
+	c.typing.Lock()
+	defer c.typing.Unlock()
+	if c.to != nil && c.left == 0 {
+		after := c.keys
+		if text, hit, _ := after.feed(b); len(hit) == 0 && c.to.Input(text) == nil {
+			c.keys = after
+			return true
+		}
+	}
+	c.left++
+	return false
+}
+
+// lead says where typing goes straight to: nowhere while run does something.
+func (c *client) lead(to View) {
+	c.typing.Lock()
+	c.to = to
+	c.typing.Unlock()
 }
 
 // keyPause is how long the rest of a key's sequence may take; an ESC alone is the key of that name.
@@ -149,28 +217,26 @@ func (c *client) run(ctx context.Context) (Why, error) {
 		return 0, err
 	}
 	defer c.leave()
+	defer c.lead(nil)
 	for {
-		var events <-chan Event
+		var ended <-chan struct{}
 		if c.view != nil && c.over == nil {
-			events = c.view.Events()
+			ended = c.showing.ended
 		}
 		var pause <-chan time.Time
 		if len(c.begun) > 0 {
 			pause = time.After(keyPause)
 		}
+		if c.view != nil && c.over == nil && !c.dead {
+			c.lead(c.view)
+		}
 		var why Why
 		select {
-		case e, ok := <-events:
-			switch {
-			case !ok:
-				return 0, c.lost(ctx)
-			case e.Closed:
-				why, err = c.next(ctx)
-			case len(e.Output) > 0:
-				c.fresh = false
-				c.screen.write(e.Output)
-			}
+		case <-ended:
+			c.lead(nil)
+			why, err = c.next(ctx)
 		case t := <-c.srv.Exits():
+			c.lead(nil)
 			if t == c.at.terminal {
 				if c.dead = true; c.over == nil {
 					c.sayDead(ctx)
@@ -180,14 +246,22 @@ func (c *client) run(ctx context.Context) (Why, error) {
 			if !ok {
 				return 0, ErrSignalled
 			}
+			c.lead(nil)
 			why, err = c.typed(ctx, b)
+			c.typing.Lock()
+			c.left--
+			c.typing.Unlock()
 		case <-pause:
 			why, err = c.paused(ctx)
 		case <-c.screen.resized:
+			c.lead(nil)
 			why, err = c.resize(ctx)
 		case <-c.screen.continued:
+			c.lead(nil)
 			c.screen.again()
 			why, err = c.resize(ctx)
+		case p := <-c.fault:
+			panic(p)
 		case <-c.screen.killed:
 			return 0, ErrSignalled
 		case <-c.srv.Gone():
@@ -203,10 +277,9 @@ func (c *client) run(ctx context.Context) (Why, error) {
 
 // lost is the end of the connection. What came before it is still shown.
 func (c *client) lost(ctx context.Context) error {
-	if c.view != nil && c.over == nil {
-		for e := range c.view.Events() {
-			c.screen.write(e.Output)
-		}
+	select {
+	case <-c.srv.Gone():
+	case <-time.After(drawPatience):
 	}
 	if ctx.Err() != nil {
 		return ErrSignalled
@@ -235,15 +308,17 @@ func (c *client) trouble(ctx context.Context, err error) (Why, error) {
 // show looks at a terminal: the server paints it.
 func (c *client) show(ctx context.Context, p place) error {
 	cols, rows := c.screen.size()
-	c.over, c.begun, c.fresh = nil, nil, true
+	c.over, c.begun = nil, nil
 	if c.view != nil && c.at.terminal == p.terminal {
 		c.screen.settle()
-		return c.view.Show(ctx, cols, rows)
+		c.showing = newShowing(c.screen)
+		return c.view.Show(ctx, cols, rows, c.showing.tell)
 	}
 	c.leave()
 	c.screen.settle()
 	c.screen.title(p.String())
-	v, err := c.srv.Open(ctx, p.terminal, cols, rows)
+	c.showing = newShowing(c.screen)
+	v, err := c.srv.Open(ctx, p.terminal, cols, rows, c.showing.tell)
 	if err != nil {
 		return err
 	}
@@ -285,21 +360,16 @@ const drawPatience = 2 * time.Second
 // hold lets nothing more be written. What is shown is drawn before, so that a line of ours
 // stands below it and not below what was there before.
 func (c *client) hold(ctx context.Context) {
-	if c.view != nil && c.fresh {
-		patience := time.After(drawPatience)
-		for c.fresh {
-			select {
-			case e, ok := <-c.view.Events():
-				c.screen.write(e.Output)
-				c.fresh = ok && !e.Closed && len(e.Output) == 0
-			case <-patience:
-				c.fresh = false
-			}
-		}
+	if c.view == nil {
+		return
 	}
-	if c.view != nil {
-		_ = c.view.Hold(ctx) // Best effort: Show says what is wrong.
+	select {
+	case <-c.showing.begun:
+	case <-c.showing.ended:
+	case <-c.srv.Gone():
+	case <-time.After(drawPatience):
 	}
+	_ = c.view.Hold(ctx) // Best effort: Show says what is wrong.
 }
 
 // next goes on where a terminal has ended: to another one of its session, then of any.

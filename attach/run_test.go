@@ -28,7 +28,7 @@ type stage struct {
 
 	workspace *host.Workspace
 	snapshot  func() // called by each Snapshot
-	events    chan Event
+	tell      func(Event)
 	typed     strings.Builder
 	exits     chan host.Terminal
 	gone      chan struct{}
@@ -40,7 +40,7 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, ptmx: ptmx, tty: tty, events: make(chan Event, 8), exits: make(chan host.Terminal), gone: make(chan struct{}), snapshot: func() {}}
+	s := &stage{t: t, ptmx: ptmx, tty: tty, tell: func(Event) {}, exits: make(chan host.Terminal), gone: make(chan struct{}), snapshot: func() {}}
 	s.here = sync.NewCond(&s.mu)
 	if err := pty.Setsize(ptmx, &pty.Winsize{Cols: 80, Rows: 24}); err != nil {
 		t.Fatal(err)
@@ -118,17 +118,17 @@ func (s *stage) Snapshot(context.Context) (*host.Workspace, error) {
 	return s.workspace, nil
 }
 
-func (s *stage) Open(_ context.Context, t host.Terminal, _, _ int) (View, error) {
+func (s *stage) Open(_ context.Context, t host.Terminal, _, _ int, tell func(Event)) (View, error) {
 	s.opened = append(s.opened, t.ID)
-	s.paint()
+	s.paint(tell)
 	return s, nil
 }
 
-func (s *stage) paint() {
-	select {
-	case s.events <- Event{Output: []byte("painted")}:
-	default:
-	}
+func (s *stage) paint(tell func(Event)) {
+	s.mu.Lock()
+	s.tell = tell
+	s.mu.Unlock()
+	tell(Event{Output: []byte("painted")})
 }
 
 func (s *stage) Scrollback(context.Context, host.Terminal) (string, error) { return "one\ntwo", nil }
@@ -138,12 +138,14 @@ func (s *stage) Focus(context.Context, host.Terminal) error                { ret
 func (s *stage) Shell(context.Context, string, string) (host.Terminal, error) {
 	return host.Terminal{}, errors.New("no more shells")
 }
-func (s *stage) Exits() <-chan host.Terminal          { return s.exits }
-func (s *stage) Gone() <-chan struct{}                { return s.gone }
-func (s *stage) Events() <-chan Event                 { return s.events }
-func (s *stage) Hold(context.Context) error           { return nil }
-func (s *stage) Show(context.Context, int, int) error { s.paint(); return nil }
-func (s *stage) Detach() error                        { return nil }
+func (s *stage) Exits() <-chan host.Terminal { return s.exits }
+func (s *stage) Gone() <-chan struct{}       { return s.gone }
+func (s *stage) Hold(context.Context) error  { return nil }
+func (s *stage) Show(_ context.Context, _, _ int, tell func(Event)) error {
+	s.paint(tell)
+	return nil
+}
+func (s *stage) Detach() error { return nil }
 func (s *stage) Input(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,13 +187,14 @@ func TestRun(t *testing.T) {
 		"no such session": {Options{Session: "c"}, func(*stage) {}, End{}, host.ErrNoSession, ""},
 		"next":            {Options{}, func(s *stage) { s.type1("\x02n\x02d") }, End{Detached, "a"}, nil, "%1 %0"},
 		"last":            {Options{}, func(s *stage) { s.type1("\x02p\x02l\x02d") }, End{Detached, "b"}, nil, "%1 %0 %1"},
-		"lost":            {Options{}, func(s *stage) { s.shows("painted"); close(s.events); close(s.gone) }, End{Session: "b"}, ErrLost, "%1"},
+		"lost":            {Options{}, func(s *stage) { s.shows("painted"); close(s.gone) }, End{Session: "b"}, ErrLost, "%1"},
 		"ended": {Options{}, func(s *stage) {
 			s.shows("painted")
 			s.mu.Lock()
 			s.workspace = &host.Workspace{Sessions: s.workspace.Sessions[1:]}
+			tell := s.tell
 			s.mu.Unlock()
-			s.events <- Event{Closed: true}
+			tell(Event{Closed: true})
 		}, End{NoneLeft, "b"}, nil, "%1"},
 		"what goes wrong is said": {Options{}, func(s *stage) {
 			s.type1("\x02c")

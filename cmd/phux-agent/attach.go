@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (a *app) attach(cmd *cobra.Command, args []string) error {
 	if a.getenv(embedded.EnvSocket) == socket && a.getenv(embedded.EnvTerminal) != "" {
 		return &withinError{}
 	}
-	c, err := a.dial(cmd.Context())
+	c, err := a.dialBy(cmd.Context(), embedded.DialToLook)
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,9 @@ func (a *app) attach(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return a.onEmbedded("attach", err)
 	}
+	// Two threads wait in the system, each with a processor of Go's until another one is wanted:
+	// where none is left to Go, each wait would be followed by a search for who needs one.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	end, err := attach.Run(cmd.Context(), s, o, file(a.stdin), file(a.stdout))
 	if err != nil {
 		return a.onEmbedded("attach", err)
@@ -77,13 +81,16 @@ func (a *app) attach(cmd *cobra.Command, args []string) error {
 
 // dial connects to the server of the embedded host that is meant; none is started.
 func (a *app) dial(ctx context.Context) (*embedded.Client, error) {
-	h, err := a.embedded()
+	return a.dialBy(ctx, embedded.Dial)
+}
+
+func (a *app) dialBy(ctx context.Context, dial func(ctx context.Context, socket string) (*embedded.Client, error)) (*embedded.Client, error) {
+	name, socket, err := a.embeddedServer()
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.Dial(ctx)
+	c, err := dial(ctx, socket)
 	if err != nil {
-		name, socket, _ := a.embeddedServer()
 		e := a.onEmbedded(fmt.Sprintf("server %q of the embedded host", name), err)
 		if errors.Is(err, host.ErrNoServer) {
 			e.Others = runningServers(ctx, socket)
@@ -201,8 +208,8 @@ func (s shown) Exits() <-chan host.Terminal { return s.exits }
 
 func (s shown) Gone() <-chan struct{} { return s.Done() }
 
-func (s shown) Open(ctx context.Context, t host.Terminal, cols, rows int) (attach.View, error) {
-	v, _, _, err := s.Attach(ctx, t, cols, rows)
+func (s shown) Open(ctx context.Context, t host.Terminal, cols, rows int, tell func(attach.Event)) (attach.View, error) {
+	v, err := s.Watch(ctx, t, cols, rows, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -225,8 +232,8 @@ func (s shown) Shell(ctx context.Context, session, dir string) (host.Terminal, e
 // view is a look at one terminal, which is another one of the client's after each Show.
 type view struct{ *embedded.View }
 
-func (v *view) Show(ctx context.Context, cols, rows int) error {
-	next, err := v.View.Show(ctx, cols, rows)
+func (v *view) Show(ctx context.Context, cols, rows int, tell func(attach.Event)) error {
+	next, err := v.View.Show(ctx, cols, rows, tell)
 	if err == nil {
 		v.View = next
 	}

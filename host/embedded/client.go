@@ -17,7 +17,7 @@ import (
 
 // Client is a connection to one life of a server. Its methods may be called concurrently.
 type Client struct {
-	conn *net.UnixConn
+	conn io.ReadWriteCloser
 	// Instance is the server's life: ids of terminals are valid with it alone.
 	Instance host.Instance
 	// Program is the version of the server's program.
@@ -47,7 +47,13 @@ const dialTime = 10 * time.Second
 
 // Dial connects and greets. host.ErrNoServer where none is there; ErrVersion where it speaks
 // another version; a socket of another user is refused.
-func Dial(ctx context.Context, socket string) (*Client, error) {
+func Dial(ctx context.Context, socket string) (*Client, error) { return dial(ctx, socket, false) }
+
+// DialToLook is Dial for a person who looks: what comes and goes takes the shortest way, and the
+// connection holds a thread.
+func DialToLook(ctx context.Context, socket string) (*Client, error) { return dial(ctx, socket, true) }
+
+func dial(ctx context.Context, socket string, look bool) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	if len(socket) >= maxSocket {
@@ -63,10 +69,15 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 		}
 		return nil, fmt.Errorf("connect to %s: %w", socket, err)
 	}
-	c := newClient(conn.(*net.UnixConn))
-	if err := checkPeer(c.conn); err != nil {
+	if err := checkPeer(conn); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("connect to %s: not this user's server: %w", socket, err)
+	}
+	c := newClient(conn)
+	if look {
+		if d, ok := newBlocking(conn); ok {
+			c.conn = d
+		}
 	}
 	go c.read()
 	f, err := c.call(ctx, fields{keyKind: kindHello, helloVersion: Version})
@@ -93,12 +104,15 @@ func newClient(conn *net.UnixConn) *Client {
 
 // connect waits where so many clients come at once that the server has not yet taken those before:
 // a unix socket refuses at once then, instead of letting us wait.
-func connect(ctx context.Context, socket string) (net.Conn, error) {
+func connect(ctx context.Context, socket string) (*net.UnixConn, error) {
 	var d net.Dialer
 	for {
 		conn, err := d.DialContext(ctx, "unix", socket)
+		if err == nil {
+			return conn.(*net.UnixConn), nil
+		}
 		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, err
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -118,8 +132,20 @@ func (c *Client) read() {
 	var err error
 	r := bufio.NewReaderSize(c.conn, 64<<10)
 	for {
+		var n int
+		if n, err = readLength(r, MaxReply); err != nil {
+			break
+		}
+		var body []byte
+		if body, err = readBytes(r, n); err != nil {
+			break
+		}
+		if id, b, ok := dataOf(kindOutput, body); ok {
+			c.show(id, ViewEvent{Output: b})
+			continue
+		}
 		var f fields
-		if f, err = readFrame(r, MaxReply); err != nil {
+		if f, err = decodeFields(body); err != nil {
 			break
 		}
 		m := reading{fields: f}
@@ -155,7 +181,7 @@ func (c *Client) read() {
 	c.views, c.events = nil, nil
 	c.mu.Unlock()
 	for _, v := range views {
-		close(v.events)
+		v.over()
 	}
 	if events != nil {
 		close(events)
@@ -180,7 +206,7 @@ func (c *Client) happened(m *reading) {
 		c.mu.Unlock()
 		if v != nil {
 			v.deliver(ViewEvent{Closed: true})
-			close(v.events)
+			v.over()
 		}
 	}
 	c.mu.Lock()
@@ -205,14 +231,18 @@ func (c *Client) show(id string, e ViewEvent) {
 }
 
 func (c *Client) send(f fields) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	frame := f.frame()
 	if len(frame) > MaxFrame+4 {
 		return fmt.Errorf("%w: a request of %d bytes, where %d may be", host.ErrRequest, len(frame), MaxFrame)
 	}
+	return c.write(frame)
+}
+
+func (c *Client) write(frame []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	if _, err := c.conn.Write(frame); err != nil {
-		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
+		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
 			return fmt.Errorf("%w any more: %w", host.ErrNoServer, err)
 		}
 		return err
@@ -509,9 +539,12 @@ func (c *Client) Shutdown(ctx context.Context) error {
 type View struct {
 	Terminal host.Terminal
 	c        *Client
-	events   chan ViewEvent
+	events   chan ViewEvent // of Attach; nil of Watch
 	gone     chan struct{}
 	once     sync.Once
+
+	telling sync.Mutex // held while tell runs
+	tell    func(ViewEvent)
 }
 
 // ViewEvent is what a look at a terminal tells.
@@ -520,18 +553,48 @@ type ViewEvent = host.ViewEvent
 // Attach begins to look at a terminal from a window of that size; 0×0 looks without a say in its
 // size. cols and rows are the size that it has now. One view of a terminal and client at a time.
 func (c *Client) Attach(ctx context.Context, t host.Terminal, cols, rows int) (v *View, atCols, atRows int, err error) {
-	if err := c.mine(t); err != nil {
+	v = &View{Terminal: t, c: c, events: make(chan ViewEvent, 64), gone: make(chan struct{})}
+	v.tell = func(e ViewEvent) {
+		select {
+		case v.events <- e:
+		case <-v.gone:
+		}
+	}
+	atCols, atRows, err = c.attach(ctx, v, cols, rows)
+	if err != nil {
 		return nil, 0, 0, err
 	}
-	v = &View{Terminal: t, c: c, events: make(chan ViewEvent, 64), gone: make(chan struct{})}
+	return v, atCols, atRows, nil
+}
+
+// Watch is Attach without a channel: tell is called with each event, one after the other, by the
+// goroutine that reads the connection, so that a byte meets nobody on its way. It is not called
+// any more once Hold or Detach has returned, and must not call them, nor anything that waits for
+// an answer. The end of the connection is no event; see Done.
+func (c *Client) Watch(ctx context.Context, t host.Terminal, cols, rows int, tell func(ViewEvent)) (*View, error) {
+	v := &View{Terminal: t, c: c, gone: make(chan struct{}), tell: tell}
+	if _, _, err := c.attach(ctx, v, cols, rows); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c *Client) attach(ctx context.Context, v *View, cols, rows int) (atCols, atRows int, err error) {
+	t := v.Terminal
+	if err := c.mine(t); err != nil {
+		return 0, 0, err
+	}
+	if len(t.ID) > 255 {
+		return 0, 0, host.ErrNoTerminal
+	}
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
-		return nil, 0, 0, c.err
+		return 0, 0, c.err
 	}
 	if c.views[t.ID] != nil {
 		c.mu.Unlock()
-		return nil, 0, 0, fmt.Errorf("%w: it is attached already", host.ErrConflict)
+		return 0, 0, fmt.Errorf("%w: it is attached already", host.ErrConflict)
 	}
 	c.views[t.ID] = v
 	c.mu.Unlock()
@@ -542,20 +605,42 @@ func (c *Client) Attach(ctx context.Context, t host.Terminal, cols, rows int) (v
 			delete(c.views, t.ID)
 		}
 		c.mu.Unlock()
-		return nil, 0, 0, err
+		return 0, 0, err
 	}
 	m := reading{fields: f}
-	return v, m.number(termCols), m.number(termRows), m.err
+	return m.number(termCols), m.number(termRows), m.err
 }
 
-// Events is closed after a Closed event, and when the connection ends. Whoever does not read it
-// holds up the whole connection, and then, for a moment, the terminal's program.
+// Events is closed after a Closed event, and when the connection ends; it is nil of a view by
+// Watch. Whoever does not read it holds up the whole connection, and then, for a moment, the
+// terminal's program.
 func (v *View) Events() <-chan ViewEvent { return v.events }
 
 func (v *View) deliver(e ViewEvent) {
-	select {
-	case v.events <- e:
-	case <-v.gone:
+	v.telling.Lock()
+	defer v.telling.Unlock()
+	if v.tell != nil {
+		v.tell(e)
+	}
+}
+
+// end lets nothing more be told.
+func (v *View) end() {
+	v.once.Do(func() { close(v.gone) })
+	v.telling.Lock()
+	v.tell = nil
+	v.telling.Unlock()
+	v.c.mu.Lock()
+	if v.c.views[v.Terminal.ID] == v {
+		delete(v.c.views, v.Terminal.ID)
+	}
+	v.c.mu.Unlock()
+}
+
+// over closes the channel of a view that has one.
+func (v *View) over() {
+	if v.events != nil {
+		close(v.events)
 	}
 }
 
@@ -564,7 +649,7 @@ func (v *View) Input(b []byte) error {
 	const most = 64 << 10
 	for len(b) > 0 {
 		n := min(len(b), most)
-		if err := v.c.send(fields{keyKind: kindInput, termID: v.Terminal.ID, termData: b[:n]}); err != nil {
+		if err := v.c.write(dataFrame(kindInput, v.Terminal.ID, b[:n])); err != nil {
 			return err
 		}
 		b = b[n:]
@@ -581,21 +666,16 @@ func (v *View) Resize(cols, rows int) error {
 // Hold ends this view's events, while its window goes on to count for the terminal's size: the
 // terminal stays attached until Show or Detach. Events that were not read are lost.
 func (v *View) Hold(ctx context.Context) error {
-	v.once.Do(func() { close(v.gone) })
-	v.c.mu.Lock()
-	if v.c.views[v.Terminal.ID] == v {
-		delete(v.c.views, v.Terminal.ID)
-	}
-	v.c.mu.Unlock()
+	v.end()
 	_, err := v.c.call(ctx, fields{keyKind: kindResize, termID: v.Terminal.ID, termHold: true})
 	return err
 }
 
-// Show goes on after Hold, in a window of that size, by another view whose events begin with the
-// whole screen.
-func (v *View) Show(ctx context.Context, cols, rows int) (*View, error) {
+// Show goes on after Hold, in a window of that size, by another view that tells in the same way
+// as Watch; it begins with the whole screen.
+func (v *View) Show(ctx context.Context, cols, rows int, tell func(ViewEvent)) (*View, error) {
 	c := v.c
-	next := &View{Terminal: v.Terminal, c: c, events: make(chan ViewEvent, 64), gone: make(chan struct{})}
+	next := &View{Terminal: v.Terminal, c: c, gone: make(chan struct{}), tell: tell}
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
@@ -617,11 +697,6 @@ func (v *View) Show(ctx context.Context, cols, rows int) (*View, error) {
 
 // Detach ends the view. Events of it that were not read are lost.
 func (v *View) Detach() error {
-	v.once.Do(func() { close(v.gone) })
-	v.c.mu.Lock()
-	if v.c.views[v.Terminal.ID] == v {
-		delete(v.c.views, v.Terminal.ID)
-	}
-	v.c.mu.Unlock()
+	v.end()
 	return v.c.send(fields{keyKind: kindDetach, termID: v.Terminal.ID})
 }

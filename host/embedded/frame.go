@@ -51,6 +51,14 @@ func readLength(r io.Reader, limit int) (int, error) {
 }
 
 func readBody(r io.Reader, n int) (fields, error) {
+	body, err := readBytes(r, n)
+	if err != nil {
+		return nil, err
+	}
+	return decodeFields(body)
+}
+
+func readBytes(r io.Reader, n int) ([]byte, error) {
 	const step = 64 << 10
 	body := make([]byte, 0, min(n, step))
 	for len(body) < n {
@@ -69,7 +77,41 @@ func readBody(r io.Reader, n int) (fields, error) {
 			return nil, err
 		}
 	}
-	return decodeFields(body)
+	return body, nil
+}
+
+// What is typed and what is written are most of all frames, so that they are written and read by
+// hand, in this one form of the many that msgpack has: what fields{keyKind: kind, termID: id,
+// termData: b} says. In another form they are read as every frame is.
+const (
+	threePairs  = 0x83
+	str8, bin32 = 0xd9, 0xc6
+	beforeID    = 1 + 2 + 3 // bytes, from the map to the length of the id
+	beforeData  = 1 + 1 + 4
+)
+
+// dataFrame is such a frame; the id has at most 255 bytes.
+func dataFrame(kind byte, id string, b []byte) []byte {
+	n := beforeID + len(id) + beforeData + len(b)
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+n), uint32(n))
+	out = append(out, threePairs, keyKind, kind, termID, str8, byte(len(id)))
+	out = append(out, id...)
+	out = append(out, termData, bin32)
+	out = binary.BigEndian.AppendUint32(out, uint32(len(b)))
+	return append(out, b...)
+}
+
+// dataOf reads one without its length. It is false where it is none of that kind, or another form.
+func dataOf(kind byte, body []byte) (id string, b []byte, ok bool) {
+	if len(body) < beforeID+beforeData || [beforeID - 1]byte(body) != [...]byte{threePairs, keyKind, kind, termID, str8} {
+		return "", nil, false
+	}
+	n, body := int(body[beforeID-1]), body[beforeID:]
+	if len(body) < n+beforeData || body[n] != termData || body[n+1] != bin32 {
+		return "", nil, false
+	}
+	b = body[n+beforeData:]
+	return string(body[:n]), b, int(binary.BigEndian.Uint32(body[n+2:])) == len(b)
 }
 
 // scan checks that b is exactly one map with small integer keys, no key twice, nothing after it,

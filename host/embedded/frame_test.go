@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -176,7 +177,7 @@ func pair(t testing.TB) (a, b *net.UnixConn) {
 func FuzzServerSays(f *testing.F) {
 	term := host.Terminal{ID: "%0"}
 	for _, s := range [][]byte{
-		slices.Concat(fields{keyKind: kindOK, keyRequest: 1, termCols: 5}.frame(), outputFrame("%0", []byte("x")), fields{keyKind: kindEvent, eventWhat: "closed", eventTerm: "%0"}.frame()),
+		slices.Concat(fields{keyKind: kindOK, keyRequest: 1, termCols: 5}.frame(), dataFrame(kindOutput, "%0", []byte("x")), fields{keyKind: kindEvent, eventWhat: "closed", eventTerm: "%0"}.frame()),
 		slices.Concat(fields{keyKind: kindOK, keyRequest: 1}.frame(), fields{keyKind: kindEvent, eventWhat: "closed", eventTerm: "%0"}.frame(), fields{keyKind: kindEvent, eventWhat: "closed", eventTerm: "%0"}.frame()),
 		slices.Concat(fields{keyKind: kindOK, keyRequest: 1}.frame(), fields{keyKind: kindOK, keyRequest: 1}.frame(), fields{keyKind: kindError, errorCode: "busy"}.frame()),
 		slices.Concat(fields{keyKind: kindEvent, eventWhat: "resized", eventTerm: "%0", eventCols: 5}.frame(), bytes.Repeat(fields{keyKind: kindEvent, eventWhat: "exited", eventTerm: "%0"}.frame(), 300)),
@@ -314,9 +315,13 @@ func FuzzRequests(f *testing.F) {
 		}
 		se := &session{id: "$0", name: "work", dir: "/"}
 		w := s.newWindow(se, "w", true, host.Cell{Cols: 80, Rows: 24})
+		ptmx, err := masterOf(null)
+		if err != nil {
+			t.Fatal(err)
+		}
 		through := make(chan struct{})
 		close(through)
-		tm := &terminal{id: "%0", meta: scope{}, window: w, child: &child{ptmx: null, gate: null, through: through, tty: "/dev/null"}}
+		tm := &terminal{id: "%0", meta: scope{}, window: w, child: &child{ptmx: ptmx, gate: null, through: through, tty: "/dev/null"}}
 		tm.out.cols, tm.out.rows = 80, 24
 		tm.out.keep([]byte("text \x1b[1mon it"))
 		w.panes, w.active = []*terminal{tm}, tm
@@ -345,6 +350,50 @@ func FuzzRequests(f *testing.F) {
 		null.Close()
 		if len(s.peers) != 0 || len(s.results) != 0 || tm.out.watched() != 0 {
 			t.Fatalf("the client leaves %d peers, %d results, %d views", len(s.peers), len(s.results), tm.out.watched())
+		}
+	})
+}
+
+// What is written and read by hand says what every other frame says.
+func TestDataFrame(t *testing.T) {
+	for _, kind := range []byte{kindOutput, kindInput} {
+		for _, data := range []string{"", "x", strings.Repeat("\xff\x00", 100000)} {
+			frame := dataFrame(kind, "%12", []byte(data))
+			f, err := readFrame(bytes.NewReader(frame), MaxReply)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fields{keyKind: int(kind), termID: "%12", termData: []byte(data)}
+			if diff := cmp.Diff(want, f); diff != "" {
+				t.Error(diff)
+			}
+			if id, b, ok := dataOf(kind, frame[4:]); !ok || id != "%12" || string(b) != data {
+				t.Errorf("%q, %.20q, %v", id, b, ok)
+			}
+			if _, _, ok := dataOf(kind+1, frame[4:]); ok {
+				t.Error("it is taken for another kind")
+			}
+		}
+	}
+}
+
+// Whatever the bytes are, what is read by hand is what is read otherwise.
+func FuzzDataFrame(f *testing.F) {
+	f.Add(dataFrame(kindInput, "%0", []byte("x"))[4:])
+	f.Add(fields{keyKind: kindInput, termID: "%0", termData: []byte("x")}.encode())
+	f.Add([]byte{threePairs, keyKind, kindInput, termID, str8, 255, 'x', termData, bin32, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		id, data, ok := dataOf(kindInput, b)
+		if !ok {
+			return
+		}
+		all, err := decodeFields(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := reading{fields: all}
+		if m.number(keyKind) != kindInput || m.text(termID) != id || !bytes.Equal(m.data(termData), data) || len(all) != 3 || m.err != nil {
+			t.Fatalf("%q, %q of %+v", id, data, all)
 		}
 	})
 }

@@ -47,7 +47,7 @@ const maxGate = 4 << 20
 // child is one process on its way into a terminal, and then the process of that terminal.
 type child struct {
 	pid    int
-	ptmx   *os.File
+	ptmx   *master
 	tty    string
 	gate   *os.File
 	exited chan exitStatus // one value, from the reaper
@@ -125,31 +125,6 @@ func (r *reaper) fork(argv []string, b boot) (*child, error) {
 	}
 	go c.attend(b.payload())
 	return c, nil
-}
-
-// openPTY opens a pty whose server side does not hold a thread while it is read.
-func openPTY(cols, rows int) (ptmx, tty *os.File, err error) {
-	p, tty, err := pty.Open()
-	if err != nil {
-		return nil, nil, fmt.Errorf("open a pty: %w", err)
-	}
-	err = pty.Setsize(p, winsize(cols, rows))
-	var fd int
-	if err == nil {
-		fd, err = unix.FcntlInt(p.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	}
-	if err == nil {
-		if err = unix.SetNonblock(fd, true); err != nil {
-			unix.Close(fd)
-		}
-	}
-	name := p.Name()
-	p.Close()
-	if err != nil {
-		tty.Close()
-		return nil, nil, fmt.Errorf("open a pty: %w", err)
-	}
-	return os.NewFile(uintptr(fd), name), tty, nil
 }
 
 func winsize(cols, rows int) *pty.Winsize {

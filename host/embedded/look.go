@@ -46,11 +46,7 @@ func look(p *host.Pane, c *child) {
 // be told.
 func foreground(c *child) int {
 	group := c.pid
-	raw, err := c.ptmx.SyscallConn()
-	if err != nil {
-		return group
-	}
-	_ = raw.Control(func(fd uintptr) {
+	_ = c.ptmx.raw.Control(func(fd uintptr) {
 		if g, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil && g > 0 {
 			group = g
 		}

@@ -2,12 +2,9 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/binary"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -157,9 +154,9 @@ func (o *output) deliver(id string, b []byte) {
 			o.drawLater()
 			continue
 		case !v.strained && frame == nil:
-			frame = outputFrame(id, b)
+			frame = dataFrame(kindOutput, id, b)
 		case v.strained && strained == nil:
-			strained = outputFrame(id, o.asker.strain(b))
+			strained = dataFrame(kindOutput, id, o.asker.strain(b))
 		}
 		f := frame
 		if v.strained {
@@ -180,23 +177,6 @@ func (o *output) deliver(id string, b []byte) {
 			v.peer.fallBehind(v)
 		}
 	}
-}
-
-// outputFrame says what fields{keyKind: kindOutput, termID: id, termData: b}.frame() says; it is on
-// the byte path, and so it is written by hand.
-func outputFrame(id string, b []byte) []byte {
-	const (
-		threePairs  = 0x83
-		str8, bin32 = 0xd9, 0xc6
-		around      = 1 + 2 + 3 + 2 + 4
-	)
-	n := around + len(id) + len(b)
-	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+n), uint32(n))
-	out = append(out, threePairs, keyKind, kindOutput, termID, str8, byte(len(id)))
-	out = append(out, id...)
-	out = append(out, termData, bin32)
-	out = binary.BigEndian.AppendUint32(out, uint32(len(b)))
-	return append(out, b...)
 }
 
 // keep adds to what waits for the emulator.
@@ -318,7 +298,7 @@ func (o *output) paint(v *viewer) (wait bool) {
 	defer o.screenMu.Unlock()
 	if v.pictured {
 		if b := o.screen.Picture(&v.picture, v.cols, v.rows); len(b) > 0 {
-			return v.peer.output(outputFrame(v.terminal.id, b))
+			return v.peer.output(dataFrame(kindOutput, v.terminal.id, b))
 		}
 		return false
 	}
@@ -330,7 +310,7 @@ func (o *output) paint(v *viewer) (wait bool) {
 	if !v.strained || len(begun) > 0 && begun[0] != esc { // a character is no question
 		picture = append(picture, begun...)
 	}
-	return v.peer.output(outputFrame(v.terminal.id, picture))
+	return v.peer.output(dataFrame(kindOutput, v.terminal.id, picture))
 }
 
 // repaint brings a viewer up that was behind.
@@ -441,7 +421,7 @@ func (o *output) fit() (cols, rows int, ok bool) {
 
 // resize gives the program its new size. A terminal that somebody looks at keeps theirs, unless
 // it is the viewers' own.
-func (o *output) resize(cols, rows int, ptmx *os.File, viewers bool) (changed bool) {
+func (o *output) resize(cols, rows int, ptmx *master, viewers bool) (changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cols == cols && o.rows == rows || !viewers && len(o.viewers) > 0 {
@@ -465,13 +445,9 @@ func (o *output) resize(cols, rows int, ptmx *os.File, viewers bool) (changed bo
 	return true
 }
 
-func setSize(ptmx *os.File, cols, rows int) {
-	raw, err := ptmx.SyscallConn()
-	if err != nil {
-		return
-	}
+func setSize(ptmx *master, cols, rows int) {
 	w := winsize(cols, rows)
-	_ = raw.Control(func(fd uintptr) {
+	_ = ptmx.raw.Control(func(fd uintptr) {
 		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
 	})
 }
@@ -480,13 +456,13 @@ func setSize(ptmx *os.File, cols, rows int) {
 // waits, and nobody with it.
 type input struct {
 	mu      sync.Mutex
-	ptmx    *os.File
+	ptmx    *master
 	waiting []byte
-	running *os.File // the one that is being written to
+	running *master // the one that is being written to
 }
 
 // to leads input to another program; what waited for the one before is given up.
-func (in *input) to(ptmx *os.File) {
+func (in *input) to(ptmx *master) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.ptmx, in.waiting, in.running = ptmx, nil, nil
@@ -500,10 +476,7 @@ func (in *input) send(b []byte) error {
 		return ErrBusy
 	}
 	if in.running == nil && in.ptmx != nil {
-		if raw, err := in.ptmx.SyscallConn(); err == nil {
-			b = b[writeNow(raw, b):]
-		}
-		if len(b) == 0 {
+		if b = b[in.ptmx.writeNow(b):]; len(b) == 0 {
 			return nil
 		}
 	}
@@ -515,20 +488,7 @@ func (in *input) send(b []byte) error {
 	return nil
 }
 
-// writeNow writes what can be written without waiting: nobody else may be writing. What went wrong
-// comes again with the rest.
-func writeNow(raw syscall.RawConn, b []byte) (n int) {
-	_ = raw.Write(func(fd uintptr) bool {
-		var err error
-		if n, err = unix.Write(int(fd), b); err != nil {
-			n = 0
-		}
-		return true
-	})
-	return n
-}
-
-func (in *input) write(ptmx *os.File) {
+func (in *input) write(ptmx *master) {
 	for {
 		in.mu.Lock()
 		if in.running != ptmx {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/phux-agent/phux-agent/host"
@@ -17,8 +16,7 @@ import (
 // waits for it; a client that does not read is dropped once too much waits.
 type peer struct {
 	s    *Server
-	conn *net.UnixConn
-	raw  syscall.RawConn // nil where it has none
+	conn connection // changed by who reads requests, under mu
 	ctx  context.Context
 	end  context.CancelFunc
 
@@ -53,11 +51,8 @@ const (
 
 func (s *Server) newPeer(conn *net.UnixConn) *peer {
 	p := &peer{
-		s: s, conn: conn, progress: make(chan struct{}), running: make(map[int]context.CancelFunc),
+		s: s, conn: polled{conn}, progress: make(chan struct{}), running: make(map[int]context.CancelFunc),
 		viewers: make(map[string]*viewer), watches: make(map[string]bool),
-	}
-	if raw, err := conn.SyscallConn(); err == nil {
-		p.raw = raw
 	}
 	p.cond = sync.NewCond(&p.mu)
 	p.ctx, p.end = context.WithCancel(context.Background())
@@ -81,8 +76,8 @@ func (p *peer) put(frame []byte) {
 		p.cond.Broadcast()
 		return
 	}
-	if p.bytes == 0 && p.raw != nil { // nobody is writing
-		if frame = frame[writeNow(p.raw, frame):]; len(frame) == 0 {
+	if p.bytes == 0 { // nobody is writing
+		if frame = frame[writeNow(p.conn, frame):]; len(frame) == 0 {
 			return
 		}
 	}
@@ -142,7 +137,7 @@ func (p *peer) catchUp() {
 }
 
 func (p *peer) write() {
-	defer p.conn.Close()
+	defer p.shut()
 	for {
 		p.mu.Lock()
 		for len(p.queue) == 0 && !p.closed {
@@ -157,12 +152,12 @@ func (p *peer) write() {
 			size += len(p.queue[n])
 			n++
 		}
-		out := append(net.Buffers(nil), p.queue[:n]...)
+		out, conn := append(net.Buffers(nil), p.queue[:n]...), p.conn
 		if p.queue = p.queue[n:]; len(p.queue) == 0 {
 			p.queue = nil
 		}
 		p.mu.Unlock()
-		_, err := out.WriteTo(p.conn)
+		_, err := conn.writeAll(out)
 		p.mu.Lock()
 		p.bytes -= size
 		close(p.progress)
@@ -181,21 +176,41 @@ func (p *peer) write() {
 	}
 }
 
-// shut ends the peer after what waits for it was written.
+// shut ends the peer.
 func (p *peer) shut() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.closed = true
 	p.cond.Broadcast()
-	p.mu.Unlock()
 	p.conn.Close()
 }
+
+// hurry lets requests be waited for on a thread, for a person waits for what they type. It is
+// called by the one who reads them.
+func (p *peer) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c, ok := p.conn.(polled); ok && !p.closed && p.bytes == 0 { // and nobody is writing
+		if d, ok := newBlocking(c.UnixConn); ok {
+			p.conn = d
+		}
+	}
+}
+
+// Read is for the one who reads requests.
+func (p *peer) Read(b []byte) (int, error) { return p.conn.Read(b) }
 
 func (p *peer) serve() {
 	defer p.gone()
 	go p.write()
-	_ = p.conn.SetReadDeadline(time.Now().Add(soon))
-	r := &bounded{conn: p.conn, r: bufio.NewReader(p.conn), s: p.s}
-	f, err := r.frame()
+	late := time.AfterFunc(soon, p.shut)
+	defer late.Stop()
+	r := &bounded{p: p, r: bufio.NewReader(p)}
+	body, err := r.frame()
+	if err != nil {
+		return
+	}
+	f, err := decodeFields(body)
 	if err != nil {
 		return
 	}
@@ -208,9 +223,14 @@ func (p *peer) serve() {
 		return
 	}
 	p.reply(m.number(keyRequest), p.s.hello())
-	_ = p.conn.SetReadDeadline(time.Time{})
+	late.Stop()
 	for {
-		f, err := r.frame()
+		body, err := r.frame()
+		id, data, typed := dataOf(kindInput, body)
+		var f fields
+		if err == nil && !typed {
+			f, err = decodeFields(body)
+		}
 		if err != nil {
 			if errors.Is(err, ErrFrame) {
 				p.s.log.Warn("a client is dropped", "reason", err)
@@ -218,6 +238,10 @@ func (p *peer) serve() {
 			return
 		}
 		p.s.touch()
+		if typed {
+			_ = p.s.input(id, data) // a request without a number: nobody is told
+			continue
+		}
 		if !p.handle(f) {
 			return
 		}
@@ -284,7 +308,12 @@ func (p *peer) handle(f fields) bool {
 		p.mu.Unlock()
 		return true
 	case kindInput:
-		p.answer(id, nil, p.s.input(m))
+		term, b := m.text(termID), m.data(termData)
+		err := m.err
+		if err == nil {
+			err = p.s.input(term, b)
+		}
+		p.answer(id, nil, err)
 		return true
 	case kindReplace:
 		p.later(id, func(ctx context.Context) (fields, error) {
@@ -418,6 +447,9 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 		if kind == kindResize && m.flag(termHold) {
 			return nil, s.hold(p, m.text(termID))
 		}
+		if kind == kindAttach {
+			p.hurry()
+		}
 		return s.attach(p, m.text(termID), m.number(termCols), m.number(termRows), kind == kindAttach)
 	case kindDetach:
 		s.mu.Lock()
@@ -458,9 +490,8 @@ func (p *peer) now(kind int, m *reading) (fields, error) {
 // bounded reads a client's frames. Large ones take turns among all clients, so that many clients
 // together hold no more memory than a few.
 type bounded struct {
-	conn *net.UnixConn
-	r    *bufio.Reader // small: what is large is read past it
-	s    *Server
+	p *peer
+	r *bufio.Reader // small: what is large is read past it
 }
 
 const (
@@ -469,16 +500,16 @@ const (
 	largeTime   = 10 * time.Second // in which a large one must be there whole
 )
 
-func (b *bounded) frame() (fields, error) {
+func (b *bounded) frame() ([]byte, error) {
 	n, err := readLength(b.r, MaxFrame)
 	if err != nil {
 		return nil, err
 	}
 	if n > largeFrame {
-		b.s.large <- struct{}{}
-		defer func() { <-b.s.large }()
-		_ = b.conn.SetReadDeadline(time.Now().Add(largeTime))
-		defer b.conn.SetReadDeadline(time.Time{})
+		b.p.s.large <- struct{}{}
+		defer func() { <-b.p.s.large }()
+		late := time.AfterFunc(largeTime, b.p.shut)
+		defer late.Stop()
 	}
-	return readBody(b.r, n)
+	return readBytes(b.r, n)
 }

@@ -230,15 +230,3 @@ func TestBegunSequences(t *testing.T) {
 		}
 	}
 }
-
-func TestOutputFrame(t *testing.T) {
-	for _, data := range []string{"", "x", strings.Repeat("\xff\x00", 100000)} {
-		f, err := readFrame(bytes.NewReader(outputFrame("%12", []byte(data))), MaxReply)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(fields{keyKind: kindOutput, termID: "%12", termData: []byte(data)}, f); diff != "" {
-			t.Error(diff)
-		}
-	}
-}

@@ -14,7 +14,7 @@ func (s *Server) pump(t *terminal, c *child) {
 	for c != nil {
 		t.in.to(c.ptmx)
 		for {
-			n, err := c.ptmx.Read(buf)
+			n, err := c.ptmx.read(buf, t.out.watched() > 0)
 			if n > 0 {
 				t.out.deliver(t.id, buf[:n])
 			}
@@ -239,11 +239,7 @@ func (s *Server) leave(v *viewer) {
 	s.fit(t)
 }
 
-func (s *Server) input(m *reading) error {
-	id, b := m.text(termID), m.data(termData)
-	if m.err != nil {
-		return m.err
-	}
+func (s *Server) input(id string, b []byte) error {
 	s.mu.Lock()
 	t := s.terminals[id]
 	dead := t != nil && t.dead
