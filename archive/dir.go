@@ -122,6 +122,12 @@ func (s Store) list() (*listing, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	// Before the names: else a save in between is one whose file is gone.
+	if b, err := s.read(lastFile, lastSize); err == nil {
+		if json.Unmarshal(b, &l.last) != nil {
+			l.last = last{}
+		}
+	}
 	names, err := f.Readdirnames(-1)
 	if err != nil {
 		return nil, err
@@ -151,11 +157,6 @@ func (s Store) list() (*listing, error) {
 	}
 	slices.SortFunc(l.slots, func(a, b slot) int { return strings.Compare(a.file(), b.file()) })
 	slices.Sort(l.dismiss)
-	if b, err := s.read(lastFile, lastSize); err == nil {
-		if json.Unmarshal(b, &l.last) != nil {
-			l.last = last{}
-		}
-	}
 	return l, nil
 }
 

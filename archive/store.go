@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -322,21 +323,34 @@ type Choice struct {
 
 // Best picks the newest good generation: of this machine if there is one, else of any. ErrNone
 // where there is none; Newer and Missing then say what there is.
-func (s Store) Best() (Choice, error) {
+func (s Store) Best() (c Choice, err error) {
+	for n := 0; ; n++ {
+		var pruned bool
+		if c, pruned, err = s.best(); !pruned || n == listAgain {
+			return c, err
+		}
+	}
+}
+
+// listAgain bounds how often a history is listed again of which something was pruned meanwhile.
+const listAgain = 10
+
+// best is Best of one listing; pruned reports that something of it was gone when it was read.
+func (s Store) best() (c Choice, pruned bool, err error) {
 	l, err := s.list()
 	if err != nil {
-		return Choice{}, fmt.Errorf("read %q: %w", s.Dir, err)
+		return Choice{}, false, fmt.Errorf("read %q: %w", s.Dir, err)
 	}
-	var c Choice
 	if l.last.Generation > l.newest() && !l.last.Removed {
 		c.Missing = l.last.Generation
 	}
 	var foreign *Choice
 	for i := len(l.slots) - 1; i >= 0; i-- {
 		e := s.entry(l, l.slots[i])
+		pruned = pruned || errors.Is(e.Err, fs.ErrNotExist)
 		if e.State == Good && sameMachine(s.Machine, e.Archive.Host.Machine) {
 			c.Entry = e
-			return c, nil
+			return c, pruned, nil
 		}
 		if e.State == Good {
 			e.Reason = "it was saved on another machine"
@@ -347,9 +361,9 @@ func (s Store) Best() (Choice, error) {
 		c.Newer = append(c.Newer, e)
 	}
 	if foreign != nil {
-		return *foreign, nil
+		return *foreign, pruned, nil
 	}
-	return c, fmt.Errorf("read %q: %w", s.Dir, ErrNone)
+	return c, pruned, fmt.Errorf("read %q: %w", s.Dir, ErrNone)
 }
 
 // sameMachine: one that is not known is no other.
