@@ -378,7 +378,11 @@ func headless(t *testing.T, a *agent) {
 	s.say(p)
 	s.save(1)
 	id := s.recordOf(p)
-	command := func(w string) string { return strings.Join(a.headless, " ") + " 'tell " + w + "'" }
+	// By its path: some run a login shell, which has a PATH of its own.
+	program := filepath.Join(cache, "node_modules", ".bin", a.headless[0])
+	command := func(w string) string {
+		return program + " " + strings.Join(a.headless[1:], " ") + " 'tell " + w + "'"
+	}
 	heard := func(w string, at *pane) {
 		again := time.Now().Add(8 * time.Second)
 		s.await("the headless run's request", func() (bool, string) {
