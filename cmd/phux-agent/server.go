@@ -190,7 +190,7 @@ func (a *app) serve(ctx context.Context, idle time.Duration, older bool) error {
 	s, err := embedded.NewServer(embedded.ServerOptions{
 		Name: name, Socket: socket, Self: self, Environ: a.environ, Version: programVersion(), Idle: idle, Older: older,
 		Saves: a.serverSaves(name),
-		Log:   slog.New(slog.NewTextHandler(a.stderr, nil)),
+		Log:   slog.New(slog.NewTextHandler(embedded.BoundLog(a.stderr), nil)),
 		Ready: func() { embedded.Announce(a.environ, nil) },
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,8 +64,10 @@ func spawnServer(command, environ []string, logPath string) error {
 		return errors.New("start a server: no command")
 	}
 	log, err := openLog(logPath)
-	if err != nil {
-		return fmt.Errorf("start a server: %w", err)
+	if err != nil { // a state directory that cannot be written to: terminals can be had all the same
+		if log, err = openLog(""); err != nil {
+			return fmt.Errorf("start a server: %w", err)
+		}
 	}
 	defer log.Close()
 	r, w, err := os.Pipe()
@@ -104,8 +107,31 @@ func spawnServer(command, environ []string, logPath string) error {
 	return &StartError{"it ended at once; its words are in " + logPath}
 }
 
-// maxLog is the size at which a log is begun anew, in bytes.
+// maxLog is the size at which a log is begun anew, in bytes, and what one life of a server adds to it.
 const maxLog = 1 << 20
+
+// BoundLog is a log of which one life of a server writes at most so much: whoever makes the server write
+// fills no disk.
+func BoundLog(w io.Writer) io.Writer { return &boundLog{w: w, left: maxLog} }
+
+type boundLog struct {
+	mu   sync.Mutex
+	w    io.Writer
+	left int
+}
+
+func (l *boundLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left <= 0 {
+		return len(b), nil
+	}
+	if l.left -= len(b); l.left <= 0 {
+		_, _ = io.WriteString(l.w, "the log is full, and no more is written\n")
+		return len(b), nil
+	}
+	return l.w.Write(b)
+}
 
 func openLog(path string) (*os.File, error) {
 	if path == "" {
