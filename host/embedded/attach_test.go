@@ -146,12 +146,14 @@ func TestAttachThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, func() string { // 1.7 MB are written, and nobody reads
+		time.Sleep(50 * time.Millisecond) // each look feeds the emulator, and the program waits meanwhile
 		sc, err := c.Read(context.Background(), term, 0)
 		if err != nil || !strings.Contains(sc.Text, "over") {
 			return fmt.Sprintf("%q, %v", sc.Text, err)
 		}
 		return ""
 	})
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // that of the dial may have passed meanwhile
 	mine := newScreen(100, 40, nil)
 	total := 0
 	for !strings.Contains(mine.Text(0), "over") {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/phux-agent/phux-agent/internal/looks"
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // eye is a real tmux with one pane that shows what bytes make, for comparing.
@@ -329,7 +330,7 @@ func stream(r *rand.Rand, cols, rows, pieces int) [][]byte {
 		case 23:
 			add("%s", []string{"\x1b]2;title\x07", "\x1b]8;;http://x\x1b\\", "\x1bP1$r0m\x1b\\", "\x1b[>4;2m", "\x1b[?2026h", "\x1b[?2026l", "\x1b[2 q"}[r.IntN(7)])
 		case 24:
-			if left := cols - s.on.x; !s.wrap && left > 2 && s.last != 0 && width(s.last) == 1 && r.IntN(2) == 0 {
+			if left := cols - s.on.x; !s.wrap && left > 2 && s.last != 0 && ui.RuneWidth(s.last) == 1 && r.IntN(2) == 0 {
 				add("z\x1b[%db", n(left-2))
 			}
 		case 25:

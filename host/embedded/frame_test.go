@@ -397,3 +397,42 @@ func FuzzDataFrame(f *testing.F) {
 		}
 	})
 }
+
+// A client has so many subscriptions and no more, and what it gives back it may have again.
+func TestSubscriptionsAreBounded(t *testing.T) {
+	s, err := NewServer(ServerOptions{Name: "test", Socket: "/nonexistent/s.sock", Self: "/nonexistent/phux-agent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := pair(t)
+	defer theirs.Close()
+	p := s.newPeer(ours)
+	defer ours.Close()
+	for i := range maxWatches + 1 {
+		s.terminals[terminalID(i)] = &terminal{meta: scope{}}
+		err := s.watch(p, terminalID(i), true)
+		if i < maxWatches {
+			want(t, "a subscription", err, nil)
+		} else {
+			want(t, "one too many", err, ErrBusy)
+		}
+	}
+	want(t, "one given back", s.watch(p, terminalID(0), false), nil)
+	want(t, "another in its place", s.watch(p, terminalID(maxWatches), true), nil)
+}
+
+// A window that would take more memory than all others is refused, before anything is made.
+func TestHugeWindows(t *testing.T) {
+	s := newStage(t)
+	term := s.create(sessionOf("work", sleeper("r"))).Windows[0][0].Terminal
+	_, _, _, err := s.dial().Attach(context.Background(), term, host.MaxSide, host.MaxSide)
+	want(t, "a window", err, host.ErrRequest)
+	huge := sessionOf("huge", sleeper("r"))
+	huge.Windows[0].Layout = host.Cell{Cols: host.MaxSide, Rows: host.MaxSide}
+	_, err = s.host.Create(context.Background(), huge)
+	want(t, "a session", err, host.ErrRequest)
+	sc, err := s.dial().Read(context.Background(), term, 0)
+	if err != nil || sc.Cols > 1000 {
+		t.Errorf("%+v, %v", sc, err)
+	}
+}

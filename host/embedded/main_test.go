@@ -191,7 +191,7 @@ func running(pid int) bool {
 func until(t testing.TB, lacks func() string) {
 	t.Helper()
 	last := ""
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		if last = lacks(); last == "" {
 			return
 		}

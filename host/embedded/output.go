@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -514,9 +515,12 @@ func (in *input) write(ptmx *master) {
 	}
 }
 
+// maxCells bounds a screen, which is 16 bytes a cell: no window of a person's is as large.
+const maxCells = 1 << 21
+
 func checkSize(cols, rows int) error {
-	if cols < 0 || rows < 0 || cols > host.MaxSide || rows > host.MaxSide {
-		return host.ErrRequest
+	if cols < 0 || rows < 0 || cols > host.MaxSide || rows > host.MaxSide || cols*rows > maxCells {
+		return fmt.Errorf("%w: a screen of %dx%d", host.ErrRequest, cols, rows)
 	}
 	return nil
 }

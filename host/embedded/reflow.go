@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // past is a line above the screen: its text with its looks, which begins and ends without any. Where it
@@ -240,7 +242,7 @@ func wrapText(to []string, text string, cols int) []string {
 	if len(text) <= cols {
 		return append(to, trimLine(text))
 	}
-	pen, w := "", 0
+	pen, w, last, joined := "", 0, 0, false
 	var b strings.Builder
 	for len(text) > 0 {
 		if text[0] == esc {
@@ -256,7 +258,14 @@ func wrapText(to []string, text string, cols int) []string {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(text)
-		c := width(r)
+		c := ui.RuneWidth(r)
+		if joined {
+			c = 0 // with the one before it
+		}
+		joined = r == ui.Joiner && last == 2
+		if c > 0 {
+			last = c
+		}
 		if w+c > cols && w > 0 {
 			if pen != "" {
 				b.WriteString("\x1b[m")

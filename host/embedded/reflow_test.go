@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // texts is what stands on a main screen and above it, each line whole, wherever it is wrapped.
@@ -83,6 +85,7 @@ func TestReflow(t *testing.T) {
 		"lower":                {"1\r\n2\r\n3\r\n4\r\n5", 10, 3, "3\n4\n5", 1, 2},
 		"room below goes":      {"1\r\n2", 10, 3, "1\n2", 1, 1},
 		"higher, from above":   {"1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7", 10, 7, "1\n2\n3\n4\n5\n6\n7", 1, 6},
+		"what was cleared":     {"0123456789abc\r\n1\r\n2\r\n3\r\n4\x1b[2J\x1b[Hx", 20, 5, "x", 1, 0},
 		"higher, not full":     {"1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\x1b[2J\x1b[Hx", 10, 7, "x", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +174,7 @@ func TestNothingIsLostOfWhatIsNarrowed(t *testing.T) {
 
 func textWidth(l string) (w int) {
 	for _, r := range l {
-		w += width(r)
+		w += ui.RuneWidth(r)
 	}
 	return w
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/phux-agent/phux-agent/internal/ui"
 )
 
 // screen is the emulator: what stands on a terminal of the kind that TERM=xterm-256color names. It
@@ -391,8 +393,8 @@ func (s *screen) put(r rune) {
 	if s.charsets[s.shift] && r >= 0x60 && r < 0x7f {
 		r = drawn[r-0x60]
 	}
-	w := width(r)
-	if w == 0 {
+	w := ui.RuneWidth(r)
+	if w == 0 || s.joins() {
 		s.mark(r)
 		return
 	}
@@ -419,6 +421,23 @@ func (s *screen) put(r rune) {
 	if g.x += w; g.x >= s.cols {
 		g.x, s.wrap = s.cols-1, !s.modes.noWrap
 	}
+}
+
+// joins says that the wide character before the cursor ends in a joiner: what follows is of one
+// picture with it.
+func (s *screen) joins() bool {
+	if len(s.clusters) == 0 {
+		return false
+	}
+	x := s.on.x - 1
+	if s.wrap {
+		x = s.on.x
+	}
+	l := s.on.rows[s.on.y].cells
+	if x < 1 || l[x].ch != wideTail || l[x-1].ch >= wideTail {
+		return false
+	}
+	return strings.HasSuffix(s.clusters[-int(l[x-1].ch)-2], string(rune(ui.Joiner)))
 }
 
 // mark adds a character without width to the one before the cursor.
@@ -469,63 +488,6 @@ func (s *screen) sweepClusters() {
 		}
 	}
 	s.clusters = kept
-}
-
-// wideSymbols are those below U+2E80 that are shown as emoji, and so wide.
-var wideSymbols = &unicode.RangeTable{R16: []unicode.Range16{
-	{0x231a, 0x231b, 1},
-	{0x23e9, 0x23ec, 1},
-	{0x23f0, 0x23f3, 3},
-	{0x25fd, 0x25fe, 1},
-	{0x2614, 0x2615, 1},
-	{0x2648, 0x2653, 1},
-	{0x267f, 0x2693, 0x14},
-	{0x26a1, 0x26aa, 9},
-	{0x26ab, 0x26bd, 0x12},
-	{0x26be, 0x26c4, 6},
-	{0x26c5, 0x26ce, 9},
-	{0x26d4, 0x26ea, 0x16},
-	{0x26f2, 0x26f3, 1},
-	{0x26f5, 0x26fa, 5},
-	{0x26fd, 0x2705, 8},
-	{0x270a, 0x270b, 1},
-	{0x2728, 0x274c, 0x24},
-	{0x274e, 0x2753, 5},
-	{0x2754, 0x2755, 1},
-	{0x2757, 0x2795, 0x3e},
-	{0x2796, 0x2797, 1},
-	{0x27b0, 0x27bf, 0xf},
-	{0x2b1b, 0x2b1c, 1},
-	{0x2b50, 0x2b55, 5},
-}}
-
-// width is the number of cells that a character takes.
-func width(r rune) int {
-	switch {
-	case r < 0x300:
-		if r == 0xad {
-			return 0
-		}
-		return 1
-	case r >= 0x2500 && r < 0x2600: // boxes, which programs draw much of
-		if r == 0x25fd || r == 0x25fe {
-			return 2
-		}
-		return 1
-	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2064, r == 0xfeff,
-		r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, r >= 0x1f3fb && r <= 0x1f3ff:
-		return 0
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xa960 && r <= 0xa97f,
-		r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60,
-		r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff, r >= 0x1f7e0 && r <= 0x1f7eb,
-		r >= 0x1f900 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	case r < 0x2e80 && unicode.Is(wideSymbols, r):
-		return 2
-	}
-	return 1
 }
 
 // index moves down, and scrolls where that leaves the region.
@@ -647,7 +609,7 @@ func (s *screen) insertCells(n int) {
 }
 
 // width2 says whether a cell's character is a wide one that has lost its right half.
-func width2(ch rune) bool { return ch > 0 && width(ch) == 2 }
+func width2(ch rune) bool { return ch > 0 && ui.RuneWidth(ch) == 2 }
 
 func (s *screen) deleteCells(n int) {
 	g := s.on

@@ -115,6 +115,9 @@ func (s *Server) build(spec host.PaneSpec, sessionDir string, cols, rows int) (*
 		meta = nil // as a server that knows no field 9
 	}
 	values, err := newScope(meta)
+	if err == nil {
+		err = checkSize(cols, rows)
+	}
 	if err != nil {
 		return nil, err
 	}

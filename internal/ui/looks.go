@@ -71,7 +71,7 @@ func (c *cleaner) line() string {
 	end, dirty, column := 0, false, 0
 	put := func(r rune) {
 		b.WriteRune(r)
-		column += runeWidth(r)
+		column += RuneWidth(r)
 		if r != ' ' {
 			end, dirty = b.Len(), c.dirty
 		}

@@ -3,35 +3,24 @@ package ui
 import (
 	"io"
 	"strings"
-	"unicode"
 )
 
 // Width is the number of terminal cells that text takes: two for wide East Asian characters and
 // emoji, none for combining ones. It expects escaped text.
 func Width(s string) int {
-	w := 0
+	w, last, joined := 0, 0, false
 	for _, r := range s {
-		w += runeWidth(r)
+		c := RuneWidth(r)
+		if joined {
+			c = 0
+		}
+		joined = r == Joiner && last == 2
+		if c > 0 {
+			last = c
+		}
+		w += c
 	}
 	return w
-}
-
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me), r == 0x200d, r >= 0xfe00 && r <= 0xfe0f:
-		return 0
-	case r >= 0x1100 && r <= 0x115f,
-		r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf,
-		r >= 0xa960 && r <= 0xa97f, r >= 0xac00 && r <= 0xd7a3,
-		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f,
-		r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
-		r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1f6ff,
-		r >= 0x1f900 && r <= 0x1f9ff, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	}
-	return 1
 }
 
 // Clip shortens text to width cells, the cut marked by "…".
@@ -49,9 +38,9 @@ func ClipLeft(s string, width int) string {
 	}
 	runes := []rune(s)
 	w, i := 0, len(runes)
-	for i > 0 && w+runeWidth(runes[i-1]) <= width-1 {
+	for i > 0 && w+RuneWidth(runes[i-1]) <= width-1 {
 		i--
-		w += runeWidth(runes[i])
+		w += RuneWidth(runes[i])
 	}
 	return "…" + string(runes[i:])
 }
@@ -59,7 +48,7 @@ func ClipLeft(s string, width int) string {
 func head(s string, width int) string {
 	w := 0
 	for i, r := range s {
-		if w += runeWidth(r); w > width {
+		if w += RuneWidth(r); w > width {
 			return s[:i]
 		}
 	}
