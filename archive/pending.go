@@ -16,7 +16,8 @@ import (
 // carried: a live session of this life that is gone was closed. Of another life everything is.
 //
 // A record that is in the archive already (live, placeholder, or carried from a better source)
-// is taken out of the carried session: its conversation came back elsewhere. A session all of
+// is taken out of the carried session: its conversation came back elsewhere. So is one that its own
+// pane, which is back, lists among those that it had before. A session all of
 // whose records came back is not carried; one that never had any is carried unless a session of
 // its name exists. Where a live session has taken its name and records are left, it is carried
 // under another name, its own in Pending.Name, and gets its own back when that is free.
@@ -30,6 +31,7 @@ type carrier struct {
 
 	taken    map[string]bool
 	present  map[metadata.Identity]bool
+	left     map[former]bool
 	out      []Session
 	sources  []source  // of each of out
 	declined []waiting // by this save
@@ -42,6 +44,12 @@ type waiting struct {
 	From    uint64 `json:"from"`
 }
 
+// former is a conversation that a live pane had before, and lists.
+type former struct {
+	key string // of the pane
+	id  metadata.Identity
+}
+
 // source is where a carried session was found, and how it was listed there.
 type source struct {
 	entry *Entry
@@ -51,13 +59,21 @@ type source struct {
 func newCarrier(live *Archive, h *history, l *listing, declined []string, now time.Time, age time.Duration) *carrier {
 	c := &carrier{
 		live: live, h: h, dismissed: l.dismissed(), now: now, age: age,
-		asked: map[string]bool{}, taken: map[string]bool{}, present: map[metadata.Identity]bool{},
+		asked: map[string]bool{}, taken: map[string]bool{}, present: map[metadata.Identity]bool{}, left: map[former]bool{},
 	}
 	for _, name := range declined {
 		c.asked[name] = true
 	}
 	for i := range live.Sessions {
 		c.taken[live.Sessions[i].Name] = true
+		live.Sessions[i].eachPane(func(p *Pane) {
+			if p.AgentSession == nil || p.Agent == nil || p.Agent.Key == "" {
+				return
+			}
+			for _, id := range p.Agent.Previous {
+				c.left[former{p.Agent.Key, metadata.Identity{IntegrationID: p.AgentSession.IntegrationID, NativeID: id}}] = true
+			}
+		})
 	}
 	for _, r := range live.records() {
 		c.present[r.id] = true
@@ -121,7 +137,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 			return
 		}
 		had++
-		if c.present[p.AgentSession.Identity()] {
+		if id := p.AgentSession.Identity(); c.present[id] || p.Agent != nil && c.left[former{p.Agent.Key, id}] {
 			p.AgentSession, p.Agent = nil, nil
 			return
 		}

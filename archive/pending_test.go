@@ -93,6 +93,31 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// A pane that came back on a conversation that it had before lists the one that it had last: nothing
+// waits. Another pane's list says nothing of it.
+func TestPendingOfAPaneThatWentBack(t *testing.T) {
+	for _, c := range []struct {
+		key, integration string
+		want             []string
+	}{
+		{"the-pane", "claude-code", []string{"work=old"}},
+		{"another", "claude-code", []string{"work=old", "[work (pending 1)=new from 1]"}},
+		{"", "claude-code", []string{"work=old", "[work (pending 1)=new from 1]"}},
+		{"the-pane", "codex", []string{"work=old", "[work (pending 1)=new from 1]"}},
+	} {
+		b := newBench(t)
+		saved := ws("L1", "work=new")
+		saved.Sessions[0].Windows[0].Panes[1].Agent.Key = "the-pane"
+		b.save(saved)
+		back := ws("L2", "work=old")
+		p := &back.Sessions[0].Windows[0].Panes[1]
+		p.Agent.Key, p.Agent.Previous, p.AgentSession.IntegrationID = c.key, []string{"new"}, c.integration
+		if d := cmp.Diff(c.want, said(b.save(back).Archive)); d != "" {
+			t.Errorf("pane %q of %s: %s", c.key, c.integration, d)
+		}
+	}
+}
+
 func TestPendingKeepsEverythingOfASession(t *testing.T) {
 	b := newBench(t)
 	a := full()

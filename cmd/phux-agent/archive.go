@@ -271,6 +271,11 @@ func (a *app) archivedPane(t *ui.Table, w archive.Window, i int, p archive.Pane)
 	if p.AgentSession != nil && p.Cwd != "" {
 		t.Note("in "+a.tilde(p.Cwd), 0)
 	}
+	if p.AgentSession != nil && p.Agent != nil {
+		for _, earlier := range p.Agent.Previous {
+			t.Note("before it: "+earlier, 0)
+		}
+	}
 	if len(p.Command) > 0 {
 		t.Note("command, never run: "+quoteAll(p.Command), 0)
 	}

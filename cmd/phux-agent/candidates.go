@@ -51,7 +51,7 @@ func (a *app) offer(root *cobra.Command) {
 	}
 	for path, flags := range map[string]map[string]candidates{
 		"launch":  {"session": a.sessionsNow, "target": a.panesNow},
-		"restore": {"generation": a.generations, "name": a.saveNames, "only": a.sessionsSaved, "pane": a.panesSaved},
+		"restore": {"generation": a.generations, "name": a.saveNames, "only": a.sessionsSaved, "pane": a.panesSaved, "id": a.idsSaved},
 	} {
 		cmd, _, err := root.Find([]string{path})
 		if err != nil {
@@ -211,6 +211,27 @@ func (a *app) panesSaved(ctx context.Context) (out []string) {
 			for i, p := range w.Panes {
 				if p.AgentSession != nil {
 					out = append(out, candidate(fmt.Sprintf("%s:%d.%d", s.Name, w.Index, i), "%s %s", p.AgentSession.IntegrationID, p.AgentSession.NativeID)...)
+				}
+			}
+		}
+	})
+	return out
+}
+
+// idsSaved are the conversations that a restore could be asked for, those of now and those before them.
+func (a *app) idsSaved(ctx context.Context) (out []string) {
+	a.eachSaved(ctx, func(s archive.Session) {
+		for _, w := range s.Windows {
+			for i, p := range w.Panes {
+				if p.AgentSession == nil {
+					continue
+				}
+				at := fmt.Sprintf("%s %s:%d.%d", p.AgentSession.IntegrationID, s.Name, w.Index, i)
+				out = append(out, candidate(p.AgentSession.NativeID, "%s", at)...)
+				if p.Agent != nil {
+					for _, id := range p.Agent.Previous {
+						out = append(out, candidate(id, "%s, before", at)...)
+					}
 				}
 			}
 		}

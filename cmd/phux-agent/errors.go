@@ -197,6 +197,12 @@ var rules = []rule{
 	as(misused, "unknown-pane", func(e *restore.UnknownPaneError) string {
 		return "--pane takes SESSION:WINDOW.PANE as the archive has it, or a pane key: phux-agent restore --plan"
 	}),
+	as(failed, "unknown-id", func(e *restore.UnknownIDError) string {
+		if len(e.Panes) > 0 {
+			return "say which: --pane " + shellQuote(e.Panes[0])
+		}
+		return "phux-agent archive show has the conversations of each pane, and those before them; another generation may have it: --generation N"
+	}),
 	as(failed, "stale-plan", always[*restore.StaleError]("run it again")),
 	as(failed, "busy", always[*archive.BusyError]("wait for it, and run this again")),
 	as(failed, "foreign-file", always[*foreignUnitError]("move it away, or choose another server: -L NAME")),

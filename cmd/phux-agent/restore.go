@@ -26,7 +26,7 @@ type restoreFlags struct {
 	plan, strict, importing, fromHost, decline, noWait bool
 	fill                                               bool
 
-	panes                        []string
+	panes, ids                   []string
 	mode                         string
 	noHusk, previous, unattended bool
 	brief                        bool
@@ -53,7 +53,9 @@ the way, its session is not created.
 resumed: auto resumes it, ask leaves a placeholder that resumes it on Enter, and
 manual one that does so by word only. What --only and --pane name is resumed:
 naming is asking. With --pane the session comes whole, and its other agents wait
-to be asked.
+to be asked. --id names a pane by its conversation, also by one that it had before
+(record show and archive show list them): it comes back on that one, and what it
+had last is listed from then on.
 
 A session of a saved name that is one idle shell, as terminal emulators make them
 at login, is renamed aside, and its clients are shown the restored one. Panes that
@@ -65,6 +67,7 @@ and it runs with default profiles only. So is a generation that was edited since
   phux-agent restore
   phux-agent restore --only api --only web
   phux-agent restore --pane work:1.0
+  phux-agent restore --id 0f0a7c1e-5f0b-4c55-9a52-0a5f4f1f3b11 --plan
   phux-agent restore --previous --plan
   phux-agent restore --mode ask
   phux-agent restore --generation 41 --plan --json
@@ -81,6 +84,7 @@ and it runs with default profiles only. So is a generation that was edited since
 	fl.BoolVar(&f.plan, "plan", false, "say what would be done, start nothing; same exit code")
 	fl.StringArrayVar(&f.only, "only", nil, "only this `SESSION`; may be repeated")
 	fl.StringArrayVar(&f.panes, "pane", nil, "only this `PANE`'s session, and in it this agent: SESSION:WINDOW.PANE as archived, or a pane key; may be repeated")
+	fl.StringArrayVar(&f.ids, "id", nil, "only the pane that has this conversation `ID`, or had it before, on that conversation; may be repeated")
 	fl.BoolVar(&f.previous, "previous", false, "the good generation before the one that would be chosen, or before the last restore")
 	fl.StringVar(&f.mode, "mode", "", "`MODE` for every agent, over the configuration: auto, ask or manual")
 	fl.BoolVar(&f.noHusk, "no-husk", false, "do not set aside a session of a saved name that is one idle shell")
@@ -96,7 +100,7 @@ and it runs with default profiles only. So is a generation that was edited since
 	_ = fl.MarkHidden("shown")
 	fl.BoolVar(&f.noWait, "no-wait", false, "do not watch whether the agents stay")
 	sets := []string{"generation name", "shown generation", "shown name", "shown previous", "generation previous", "name previous", "mode unattended"}
-	for _, other := range []string{"brief", "shown", "pane", "mode", "no-husk", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
+	for _, other := range []string{"brief", "shown", "pane", "id", "mode", "no-husk", "unattended", "previous", "plan", "only", "strict", "import", "from-host", "owner", "fill", "no-wait"} {
 		sets = append(sets, "decline "+other)
 	}
 	exclude(cmd, sets...)
@@ -149,6 +153,13 @@ func (a *app) restore(cmd *cobra.Command, f restoreFlags, args []string) error {
 		return err
 	}
 	e.Save = a.saveRestored(h, store, choice.Generation, f.previous)
+	if len(f.ids) > 0 {
+		var names []string
+		if src.Archive, names, err = restore.Earlier(src.Archive, f.ids, o); err != nil {
+			return err
+		}
+		o.Panes = append(o.Panes, names...)
+	}
 	facts, err := restore.Gather(ctx, e, src, o)
 	if err != nil {
 		return err
