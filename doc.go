@@ -11,7 +11,7 @@
 //	doctor           what would keep a pane from coming back, found before it does; the understudy
 //	archive          the format, its validation, the generations on disk
 //	owner            who runs an identity: claims, observation, transcript probes, liveness
-//	hearsay          what agents' hooks told and nobody has taken in yet
+//	spool            what agents' hooks told and nobody has taken in yet
 //	plugin           packages, trust, Resolve(integration id) into one owner or a typed refusal
 //	status           what is known of a server's agents at a glance, in one small file
 //	picker           a person chooses: the plan's data in, a choice out

@@ -42,7 +42,7 @@ var rooms = map[string][]string{
 	"restore":       {"owner", "plugin", "archive", "host", "config", "integrations", "metadata"},
 	"rehearsal":     {"integrations"},
 	"doctor":        {"restore", "capture", "owner", "plugin", "archive", "host", "hooks", "config", "integrations", "metadata"},
-	"hearsay":       {"owner", "metadata"},
+	"spool":         {"owner", "metadata"},
 	"attach":        {"host", "metadata"},
 	"boot":          nil,
 	"status":        nil,

@@ -117,7 +117,7 @@ func (a *app) hear(ctx context.Context, args []string, waits *atomic.Bool) strin
 			last = err
 			continue
 		}
-		box := b.hearsay(h)
+		box := b.spool(h)
 		if box.Empty() && b.heardBefore(h, rep, chain) {
 			return ""
 		}

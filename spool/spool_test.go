@@ -1,6 +1,6 @@
 //go:build linux
 
-package hearsay
+package spool
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-// Package hearsay keeps what agents' hooks told until it is taken in.
+// Package spool keeps what agents' hooks told until it is taken in.
 //
 // A hook has a second, and its agent may wait for it: on a busy machine, or beside a host that does
 // not answer, that second can pass, and then an agent's own /clear would be lost, and the conversation
@@ -8,7 +8,7 @@
 //
 // The notes are small files in the runtime directory, of this user alone, and end with the boot, as
 // the agents do.
-package hearsay
+package spool
 
 import (
 	"errors"

@@ -8,26 +8,26 @@ import (
 	"time"
 
 	"github.com/phux-agent/phux-agent/capture"
-	"github.com/phux-agent/phux-agent/hearsay"
 	"github.com/phux-agent/phux-agent/owner"
+	"github.com/phux-agent/phux-agent/spool"
 )
 
-// hearsay is where the reports wait that name a pane of this server.
-func (a *app) hearsay(h *hosted) hearsay.Box {
+// spool is where the reports wait that name a pane of this server.
+func (a *app) spool(h *hosted) spool.Box {
 	d, err := a.dirs()
 	if err != nil {
-		return hearsay.Box{}
+		return spool.Box{}
 	}
 	server, err := serverName(h)
 	if err != nil {
-		return hearsay.Box{}
+		return spool.Box{}
 	}
-	return hearsay.Box{Dir: filepath.Join(d.Runtime, "heard", server)}
+	return spool.Box{Dir: filepath.Join(d.Runtime, "heard", server)}
 }
 
 // noted puts a report down before the work that may take too long. Nil where it names no
 // conversation: then nothing is lost with it. An error where it could not be put down.
-func (a *app) noted(box hearsay.Box, rep *capture.Report, at time.Time) (*hearsay.Note, error) {
+func (a *app) noted(box spool.Box, rep *capture.Report, at time.Time) (*spool.Note, error) {
 	rep.Settle = nil
 	reg, err := a.registry()
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *app) noted(box hearsay.Box, rep *capture.Report, at time.Time) (*hearsa
 	if err != nil || id == "" {
 		return nil, nil
 	}
-	n := &hearsay.Note{At: at, Integration: rep.Integration, Event: rep.Event, ID: id, From: rep.From}
+	n := &spool.Note{At: at, Integration: rep.Integration, Event: rep.Event, ID: id, From: rep.From}
 	if err := box.Put(n); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func judged(err error) bool {
 // takeIn takes in what hooks of this server's agents were told and had no time for, by the same
 // proof. What the host gives no answer to stays.
 func (a *app) takeIn(ctx context.Context, h *hosted, req capture.Request) {
-	box := a.hearsay(h)
+	box := a.spool(h)
 	for _, n := range box.Left() {
 		rep := capture.Report{
 			Integration: n.Integration, Event: n.Event, From: n.From, Said: n.ID,
