@@ -27,6 +27,7 @@ type soaker struct {
 	broken map[string]soaked // agents that failed: their panes hold, and a restore brings them back
 	over   map[string]soaked // conversations that ended, or whose pane was closed
 	saved  map[string]soaked // what the last save has seen running or failed, and nobody ended since: it must come back
+	left   map[string]soaked // ended by themselves in this life, a shell in their panes: no autosave believes it at once
 	may    map[string]soaked // what may: autosave may have seen it, come or gone, since that save; or it waits in it
 	turns  map[string]int    // of every conversation, for ever
 	step   int
@@ -50,7 +51,7 @@ func TestSoak(t *testing.T) {
 	}
 	s := &soaker{
 		stage: newStage(t), rng: rand.New(rand.NewPCG(seed, 1)), turns: map[string]int{}, done: map[string]int{},
-		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{}, may: map[string]soaked{},
+		alive: map[string]soaked{}, broken: map[string]soaked{}, over: map[string]soaked{}, saved: map[string]soaked{}, may: map[string]soaked{}, left: map[string]soaked{},
 	}
 	s.vars["PHUX_AGENT_AUTOSAVE"], s.vars[clockEnv] = "on", filepath.Join(s.work, "clock")
 	config := filepath.Join(s.Getenv("HOME"), ".config", "phux-agent")
@@ -292,6 +293,7 @@ func (s *soaker) exit() {
 	id := s.any(s.alive)
 	pane, _ := s.pane(id)
 	type1(s, nil, pane, "/exit")
+	s.left[id] = s.alive[id]
 	s.gone(id)
 }
 
@@ -335,6 +337,7 @@ func (s *soaker) resume() {
 	}
 	s.alive[id] = a
 	delete(s.over, id)
+	delete(s.left, id)
 	s.accept()
 }
 
@@ -413,7 +416,7 @@ func (s *soaker) accept() {
 	}
 	known := maps.Clone(s.may)
 	maps.Copy(known, s.over)
-	s.may = map[string]soaked{}
+	s.may = maps.Clone(s.left)
 	for id := range pending {
 		a, ok := known[id]
 		if !ok {
@@ -581,7 +584,7 @@ func (s *soaker) restore() {
 	for id, a := range s.alive {
 		s.over[id] = a // unless it is back
 	}
-	s.alive, s.broken = back, map[string]soaked{}
+	s.alive, s.broken, s.left = back, map[string]soaked{}, map[string]soaked{}
 	for id := range s.alive {
 		delete(s.over, id)
 		delete(s.may, id)

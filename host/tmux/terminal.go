@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -315,7 +316,7 @@ func (h *Host) LastWords(ctx context.Context, t host.Terminal, max int) (string,
 	return tail(text, max), nil
 }
 
-var styles = regexp.MustCompile(`#\[[^\]]*\]`)
+var styles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#\[[^\]]*\]`) })
 
 // withoutObituary cuts the last line where it is what tmux was to write there, or as much of it as
 // the pane is wide. 3.2a has fixed words for it.
@@ -323,7 +324,7 @@ func withoutObituary(text, said string) string {
 	text = strings.TrimRight(text, " \n")
 	at := strings.LastIndexByte(text, '\n') + 1
 	last := strings.TrimSpace(text[at:])
-	said = strings.TrimSpace(styles.ReplaceAllString(said, ""))
+	said = strings.TrimSpace(styles().ReplaceAllString(said, ""))
 	if said == "" {
 		said = last
 		if !strings.HasPrefix(last, "Pane is dead (") {
