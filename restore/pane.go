@@ -28,6 +28,14 @@ func (m *maker) existing(there *host.Session, s *archive.Session, p *archive.Pan
 	case ok && runs(pane) && !facts.Ended:
 		pp.Verdict, pp.Reason = AlreadyLive, fmt.Sprintf("it runs in its session, in pane %s", pane.Terminal.ID)
 		return
+	case ok && (facts.Ended || pane.Origin == host.Ended):
+		pp.Verdict, pp.Reason = EndedPane, fmt.Sprintf("its agent had ended; pane %s of its session keeps the record", pane.Terminal.ID)
+		pp.Hint = resumeHint(id)
+		return
+	case ok && pane.Dead:
+		pp.Verdict, pp.Reason = PendingPane, fmt.Sprintf("its agent failed; pane %s of its session keeps the record", pane.Terminal.ID)
+		pp.Hint = resumeHint(id)
+		return
 	case ok:
 		pp.Verdict, pp.Reason = PendingPane, fmt.Sprintf("its record waits in pane %s of its session", pane.Terminal.ID)
 		pp.Hint = "press Enter in that pane"
@@ -44,8 +52,13 @@ func (m *maker) existing(there *host.Session, s *archive.Session, p *archive.Pan
 		pp.Verdict, pp.Reason = EndedPane, "its agent had ended; its session is there, and is left as it is"
 	default:
 		pp.Verdict, pp.Reason = PendingPane, "its session is there, and no pane of it holds this record"
-		pp.Hint = fmt.Sprintf("phux-agent launch %s --resume %s", quoteArg(id.IntegrationID), quoteArg(id.NativeID))
+		pp.Hint = resumeHint(id)
 	}
+}
+
+// resumeHint is how a conversation is taken up in another pane.
+func resumeHint(id metadata.Identity) string {
+	return fmt.Sprintf("phux-agent launch %s --resume %s", quoteArg(id.IntegrationID), quoteArg(id.NativeID))
 }
 
 // pane judges a pane of a session that is to be created.

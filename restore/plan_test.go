@@ -151,10 +151,18 @@ func verdictCases() []verdictCase {
 			},
 		},
 		{
-			name: "the session exists, with the shell of an ended agent", want: PendingPane, action: SkipExisting,
+			name: "the session exists, with the shell of an ended agent", want: EndedPane, action: SkipExisting, reason: []string{"had ended", "%3"}, hint: "launch claude-code --resume " + id1,
 			arrange: func(w *world) {
 				w.view("work", "%3", host.Pane{Origin: host.Ours}, metadata.LaunchFacts{Ended: true})
 			},
+		},
+		{
+			name: "the session exists, its agent ended since", want: EndedPane, action: SkipExisting, reason: []string{"had ended", "%3"},
+			arrange: func(w *world) { w.view("work", "%3", host.Pane{Origin: host.Ended}, metadata.LaunchFacts{}) },
+		},
+		{
+			name: "the session exists, its agent failed", want: PendingPane, action: SkipExisting, reason: []string{"failed", "%3"}, hint: "launch claude-code --resume " + id1,
+			arrange: func(w *world) { w.view("work", "%3", host.Pane{Origin: host.Ours, Dead: true}, metadata.LaunchFacts{}) },
 		},
 		{
 			name: "the session exists, without the record", want: PendingPane, action: SkipExisting, reason: []string{"no pane of it holds"}, hint: "launch claude-code --resume " + id1,
