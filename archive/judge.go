@@ -88,20 +88,20 @@ func (s Store) judge(l *listing, f *Archive, h *history, c *carrier, o SaveOptio
 
 // fresh counts those of the lost records that were seen to be lost no longer than ShutdownTime ago,
 // and says how long ago the first loss was held.
-func (h *history) fresh(lost []metadata.Identity, instance string, m moment) (n int, losing time.Duration) {
-	gone := make([]map[metadata.Identity]bool, 0, len(h.held)) // what each held one has, newest first
+func (h *history) fresh(lost []place, instance string, m moment) (n int, losing time.Duration) {
+	gone := make([]presence, 0, len(h.held)) // what each held one has, newest first
 	var age []time.Duration
 	for i := range h.held {
 		e := &h.held[i]
 		if e.Archive.Host.Instance != instance || e.Archive.Sessions == nil {
 			continue
 		}
-		gone, age = append(gone, e.Archive.present()), append(age, m.since(e))
+		gone, age = append(gone, e.Archive.presence()), append(age, m.since(e))
 	}
-	for _, id := range lost {
+	for _, p := range lost {
 		old := time.Duration(0)
 		for i := range gone {
-			if gone[i][id] {
+			if gone[i].has(p) {
 				break // it was there again, or still
 			}
 			old = max(old, age[i])
@@ -114,45 +114,68 @@ func (h *history) fresh(lost []metadata.Identity, instance string, m moment) (n 
 	return n, losing
 }
 
-// present are the identities that an archive holds, live or waiting, with the earlier ones of each
-// pane: a conversation that was left for another one in its pane is not lost.
-func (a *Archive) present() map[metadata.Identity]bool {
-	out := map[metadata.Identity]bool{}
+// place is a conversation in the pane with a key.
+type place struct {
+	key string
+	id  metadata.Identity
+}
+
+// presence is what an archive holds, live or waiting, and what each of its panes lists that it had
+// before.
+type presence struct {
+	records map[metadata.Identity]bool
+	before  map[place]bool
+}
+
+// has reports that a conversation is not lost: some pane holds it, or its own pane has left it for
+// another one. That another pane had it once says nothing.
+func (p presence) has(at place) bool { return p.records[at.id] || at.key != "" && p.before[at] }
+
+func (a *Archive) presence() presence {
+	out := presence{map[metadata.Identity]bool{}, map[place]bool{}}
 	for i := range a.Sessions {
 		a.Sessions[i].eachPane(func(p *Pane) {
 			if p.AgentSession == nil {
 				return
 			}
 			id := p.AgentSession.Identity()
-			out[id] = true
+			out.records[id] = true
 			if p.Agent == nil {
 				return
 			}
 			for _, earlier := range p.Agent.Previous {
-				out[metadata.Identity{IntegrationID: id.IntegrationID, NativeID: earlier}] = true
+				out.before[place{p.Agent.Key, metadata.Identity{IntegrationID: id.IntegrationID, NativeID: earlier}}] = true
 			}
 		})
 	}
 	return out
 }
 
+func (p *Pane) place() place {
+	at := place{id: p.AgentSession.Identity()}
+	if p.Agent != nil {
+		at.key = p.Agent.Key
+	}
+	return at
+}
+
 // missing are the records that are live in ref and not in a at all. What had ended there, or had
 // another program in its place, could go.
-func missing(ref, a *Archive) (out []metadata.Identity) {
-	there := a.present()
+func missing(ref, a *Archive) (out []place) {
+	there := a.presence()
 	for i := range ref.Sessions {
 		s := &ref.Sessions[i]
 		if s.Pending != nil {
 			continue
 		}
 		s.eachPane(func(p *Pane) {
-			if p.AgentSession == nil || there[p.AgentSession.Identity()] {
+			if p.AgentSession == nil || there.has(p.place()) {
 				return
 			}
 			if p.Agent != nil && (p.Agent.State == StateEnded || p.Agent.State == StateReplaced || p.Agent.State == StatePending) {
 				return
 			}
-			out = append(out, p.AgentSession.Identity())
+			out = append(out, p.place())
 		})
 	}
 	return out
@@ -160,7 +183,7 @@ func missing(ref, a *Archive) (out []metadata.Identity) {
 
 // newPane reports a live agent's pane that ref does not have: somebody was at work since.
 func (a *Archive) newPane(ref *Archive) bool {
-	keys, records := map[string]bool{}, ref.present()
+	keys, records := map[string]bool{}, ref.presence().records
 	for i := range ref.Sessions {
 		ref.Sessions[i].eachPane(func(p *Pane) {
 			if p.Agent != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // auto is a save that nobody asked for.
@@ -168,6 +170,30 @@ func TestWhatIsNoLoss(t *testing.T) {
 	b.wantJudged(b.saveNow(ws("L1", "work=b", "other=c"), auto), Good)
 	b.wantJudged(b.saveNow(ws("L1", "work=b", "moved=c"), auto), Good)
 	b.wantJudged(b.saveNow(ws("L1", "work=b?", "moved=c"), auto), Good)
+}
+
+// A conversation that was left by a /clear, and taken up again in a pane of its own, is lost with that
+// pane, whatever the one lists that had it before.
+func TestLossOfAConversationThatAnotherPaneHadBefore(t *testing.T) {
+	full := func() *Archive {
+		a := ws("L1", "work=new,old", "other=b")
+		for i, p := range a.Sessions[0].Windows[0].Panes[1:] {
+			p.Agent.Key = fmt.Sprint("k", i)
+		}
+		a.Sessions[0].Windows[0].Panes[1].Agent.Previous = []string{"old"}
+		return a
+	}
+	b := newBench(t)
+	b.save(full(), auto)
+	lost := full()
+	w := &lost.Sessions[0].Windows[0]
+	w.Panes = w.Panes[:2]
+	b.wantJudged(b.saveNow(lost, auto), Settling)
+	// And is carried on where its pane is not back.
+	lost.Host.Instance = "L2"
+	if d := cmp.Diff([]string{"work=new", "other=b", "[work (pending 1)=old from 1]"}, said(b.saveNow(lost, auto).Archive)); d != "" {
+		t.Error(d)
+	}
 }
 
 // The clock may be set in the middle of a shutdown: what counts is one that nobody sets, and where

@@ -31,7 +31,7 @@ type carrier struct {
 
 	taken    map[string]bool
 	present  map[metadata.Identity]bool
-	left     map[former]bool
+	back     presence // of the live panes
 	out      []Session
 	sources  []source  // of each of out
 	declined []waiting // by this save
@@ -44,12 +44,6 @@ type waiting struct {
 	From    uint64 `json:"from"`
 }
 
-// former is a conversation that a live pane had before, and lists.
-type former struct {
-	key string // of the pane
-	id  metadata.Identity
-}
-
 // source is where a carried session was found, and how it was listed there.
 type source struct {
 	entry *Entry
@@ -59,21 +53,13 @@ type source struct {
 func newCarrier(live *Archive, h *history, l *listing, declined []string, now time.Time, age time.Duration) *carrier {
 	c := &carrier{
 		live: live, h: h, dismissed: l.dismissed(), now: now, age: age,
-		asked: map[string]bool{}, taken: map[string]bool{}, present: map[metadata.Identity]bool{}, left: map[former]bool{},
+		asked: map[string]bool{}, taken: map[string]bool{}, present: map[metadata.Identity]bool{}, back: live.presence(),
 	}
 	for _, name := range declined {
 		c.asked[name] = true
 	}
 	for i := range live.Sessions {
 		c.taken[live.Sessions[i].Name] = true
-		live.Sessions[i].eachPane(func(p *Pane) {
-			if p.AgentSession == nil || p.Agent == nil || p.Agent.Key == "" {
-				return
-			}
-			for _, id := range p.Agent.Previous {
-				c.left[former{p.Agent.Key, metadata.Identity{IntegrationID: p.AgentSession.IntegrationID, NativeID: id}}] = true
-			}
-		})
 	}
 	for _, r := range live.records() {
 		c.present[r.id] = true
@@ -137,7 +123,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 			return
 		}
 		had++
-		if id := p.AgentSession.Identity(); c.present[id] || p.Agent != nil && c.left[former{p.Agent.Key, id}] {
+		if c.present[p.AgentSession.Identity()] || c.back.has(p.place()) {
 			p.AgentSession, p.Agent = nil, nil
 			return
 		}
