@@ -244,7 +244,11 @@ func powerCut(sc scene, flags []string) {
 		return len(left) == 0, fmt.Sprint(left)
 	})
 	run := sc.Getenv("XDG_RUNTIME_DIR")
-	check(sc, os.RemoveAll(run))
+	// What the server called last, a save by itself, may be about to write there.
+	await(sc, "an empty runtime directory", func() (bool, string) {
+		err := os.RemoveAll(run)
+		return err == nil, fmt.Sprint(err)
+	})
 	check(sc, os.MkdirAll(run, 0o700))
 }
 
