@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/gofrs/flock"
 
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/metadata"
 )
@@ -395,11 +396,7 @@ func writeClaim(base string, c Claim) error {
 	if len(b) > maxClaim {
 		return fmt.Errorf("the claim is longer than %d bytes", maxClaim)
 	}
-	tmp := base + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	return os.Rename(tmp, base+".json")
+	return atomicfile.Unsynced(base+".json", base+".tmp", b)
 }
 
 // stamp fills in what every claim has: who, when, and the next epoch.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 	"github.com/phux-agent/phux-agent/internal/dirs"
 	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/metadata"
@@ -69,13 +70,9 @@ func (b Box) Put(n *Note) error {
 		}
 	}
 	name := fmt.Sprintf("%020d-%d%s", n.At.UnixNano(), n.From.PID, ending)
-	temp := filepath.Join(b.Dir, name+".new")
-	// Not synced: a power cut ends the agent, and with it what the note is about.
-	if err = os.WriteFile(temp, data, 0o600); err == nil {
-		err = os.Rename(temp, filepath.Join(b.Dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(temp)
+	path := filepath.Join(b.Dir, name)
+	// A power cut ends the agent, and with it what the note is about.
+	if err := atomicfile.Unsynced(path, path+".new", data); err != nil {
 		return fmt.Errorf("note what a hook told: %w", err)
 	}
 	n.name = name

@@ -15,6 +15,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
+
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 )
 
 // Version is the file's. A reader that finds another one reads nothing.
@@ -142,13 +144,7 @@ func Update(path string, change func(*Summary)) (*Summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("update status: %w", err)
 	}
-	// A killed writer leaves one file, which the next one writes over.
-	tmp := path + ".tmp"
-	if err = os.WriteFile(tmp, append(b, '\n'), 0o600); err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
+	if err := atomicfile.Unsynced(path, path+".tmp", append(b, '\n')); err != nil {
 		return nil, fmt.Errorf("update status: %w", err)
 	}
 	return s, nil

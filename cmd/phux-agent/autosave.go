@@ -18,6 +18,7 @@ import (
 	"github.com/phux-agent/phux-agent/config"
 	"github.com/phux-agent/phux-agent/host"
 	"github.com/phux-agent/phux-agent/host/embedded"
+	"github.com/phux-agent/phux-agent/internal/atomicfile"
 	"github.com/phux-agent/phux-agent/internal/dirs"
 	"github.com/phux-agent/phux-agent/internal/proc"
 	"github.com/phux-agent/phux-agent/internal/ui"
@@ -330,15 +331,7 @@ func (a *app) writeHint(path string, v any) error {
 	if err := writeLine(&b, v); err != nil {
 		return err
 	}
-	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	err := os.WriteFile(temp, []byte(b.String()), 0o600)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		_ = os.Remove(temp)
-	}
-	return err
+	return atomicfile.Unsynced(path, fmt.Sprintf("%s.%d", path, os.Getpid()), []byte(b.String()))
 }
 
 // autosaveRun is what the server calls. Nobody reads what it says: it never fails.
