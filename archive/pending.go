@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
-
-	"github.com/phux-agent/phux-agent/metadata"
 )
 
 // carrier decides which sessions of earlier generations an archive carries on as pending.
@@ -30,8 +28,7 @@ type carrier struct {
 	age       time.Duration
 
 	taken    map[string]bool
-	present  map[metadata.Identity]bool
-	back     presence // of the live panes
+	there    presence // of the live panes, and the records of what is carried
 	out      []Session
 	sources  []source  // of each of out
 	declined []waiting // by this save
@@ -53,16 +50,13 @@ type source struct {
 func newCarrier(live *Archive, h *history, l *listing, declined []string, now time.Time, age time.Duration) *carrier {
 	c := &carrier{
 		live: live, h: h, dismissed: l.dismissed(), now: now, age: age,
-		asked: map[string]bool{}, taken: map[string]bool{}, present: map[metadata.Identity]bool{}, back: live.presence(),
+		asked: map[string]bool{}, taken: map[string]bool{}, there: live.presence(),
 	}
 	for _, name := range declined {
 		c.asked[name] = true
 	}
 	for i := range live.Sessions {
 		c.taken[live.Sessions[i].Name] = true
-	}
-	for _, r := range live.records() {
-		c.present[r.id] = true
 	}
 	return c
 }
@@ -123,7 +117,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 			return
 		}
 		had++
-		if c.present[p.AgentSession.Identity()] || c.back.has(p.place()) {
+		if c.there.has(p.place()) {
 			p.AgentSession, p.Agent = nil, nil
 			return
 		}
@@ -140,7 +134,7 @@ func (c *carrier) session(s Session, e *Entry, extras bool) {
 	c.taken[name] = true
 	s.eachPane(func(p *Pane) {
 		if p.AgentSession != nil {
-			c.present[p.AgentSession.Identity()] = true
+			c.there.records[p.AgentSession.Identity()] = true
 		}
 	})
 	s.Name, s.Active, s.Pending, s.Command = name, false, &p, nil

@@ -35,22 +35,21 @@ func Earlier(a *archive.Archive, ids []string, o Options) (*archive.Archive, []s
 		var has, had []place
 		for i := range out.Sessions {
 			s := &out.Sessions[i]
-			number := numbering(s)
-			for w := range s.Windows {
-				for j := range s.Windows[w].Panes {
-					p := &s.Windows[w].Panes[j]
-					if p.AgentSession == nil || len(o.Panes) > 0 && !o.named(s, number[w], j, p) || len(o.Only) > 0 && !slices.Contains(o.Only, s.Name) {
-						continue
-					}
-					at := place{p, paneName(s, number[w], j)}
-					switch {
-					case p.AgentSession.NativeID == id:
-						has = append(has, at)
-					case p.Agent != nil && slices.Contains(p.Agent.Previous, id):
-						had = append(had, at)
-					}
-				}
+			if len(o.Only) > 0 && !slices.Contains(o.Only, s.Name) {
+				continue
 			}
+			eachNumbered(s, func(number, index int, p *archive.Pane) {
+				if p.AgentSession == nil || len(o.Panes) > 0 && !o.named(s, number, index, p) {
+					return
+				}
+				at := place{p, paneName(s, number, index)}
+				switch {
+				case p.AgentSession.NativeID == id:
+					has = append(has, at)
+				case p.Agent != nil && slices.Contains(p.Agent.Previous, id):
+					had = append(had, at)
+				}
+			})
 		}
 		if has == nil {
 			has = had

@@ -95,7 +95,7 @@ func (m *maker) pane(s *archive.Session, p *archive.Pane, pp *PanePlan) {
 	case state == "ended":
 		m.shell(s, p, pp, "its agent had ended by itself: the record is kept, and nothing is started")
 		pp.Verdict = EndedPane
-		pp.Hint = fmt.Sprintf("phux-agent launch %s --resume %s --here", quoteArg(w.key.IntegrationID), quoteArg(w.record.NativeID))
+		pp.Hint = resumeHint(w.record.Identity()) + " --here"
 		if w.record.Validate() == nil {
 			pp.facts, pp.store, pp.carry = archivedFacts(s, p, w), true, true
 			pp.facts.Ended = true
@@ -103,7 +103,7 @@ func (m *maker) pane(s *archive.Session, p *archive.Pane, pp *PanePlan) {
 		return
 	case state == "replaced":
 		m.shell(s, p, pp, "another program had taken the place of its agent")
-		pp.Hint = fmt.Sprintf("phux-agent launch %s --resume %s --here", quoteArg(w.key.IntegrationID), quoteArg(w.record.NativeID))
+		pp.Hint = resumeHint(w.record.Identity()) + " --here"
 		pp.remembers(w.record.NativeID)
 		return
 	}

@@ -212,6 +212,17 @@ func paneName(s *archive.Session, number, index int) string {
 	return fmt.Sprintf("%s:%d.%d", s.Name, number, index)
 }
 
+// eachNumbered goes through a session's panes, by what names them: their window's number, and their
+// place in it.
+func eachNumbered(s *archive.Session, do func(number, index int, p *archive.Pane)) {
+	number := numbering(s)
+	for w := range s.Windows {
+		for i := range s.Windows[w].Panes {
+			do(number[w], i, &s.Windows[w].Panes[i])
+		}
+	}
+}
+
 // ofPanes are the sessions that hold what Options.Panes names.
 func ofPanes(a *archive.Archive, o Options) ([]*archive.Session, error) {
 	var out []*archive.Session
@@ -219,19 +230,15 @@ func ofPanes(a *archive.Archive, o Options) ([]*archive.Session, error) {
 	for i := range a.Sessions {
 		s := &a.Sessions[i]
 		found := false
-		number := numbering(s)
-		for w := range s.Windows {
-			for j := range s.Windows[w].Panes {
-				p := &s.Windows[w].Panes[j]
-				if !o.named(s, number[w], j, p) {
-					continue
-				}
-				found = true
-				unknown = slices.DeleteFunc(unknown, func(n string) bool {
-					return n == paneName(s, number[w], j) || p.Agent != nil && n == p.Agent.Key
-				})
+		eachNumbered(s, func(number, index int, p *archive.Pane) {
+			if !o.named(s, number, index, p) {
+				return
 			}
-		}
+			found = true
+			unknown = slices.DeleteFunc(unknown, func(n string) bool {
+				return n == paneName(s, number, index) || p.Agent != nil && n == p.Agent.Key
+			})
+		})
 		if found && (len(o.Only) == 0 || slices.Contains(o.Only, s.Name)) {
 			out = append(out, s)
 		}

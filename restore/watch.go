@@ -147,7 +147,7 @@ func (k *work) judge(ctx context.Context, a *running, seen map[string]host.Pane)
 		}
 	}
 	if rec := a.report.Record; rec != nil {
-		a.report.Hint = fmt.Sprintf("the record is kept; to try again: phux-agent launch %s --resume %s", quoteArg(rec.IntegrationID), quoteArg(rec.NativeID))
+		a.report.Hint = "the record is kept; to try again: " + resumeHint(rec.Identity())
 	}
 	return true
 }

@@ -157,19 +157,30 @@ func (a *app) pluginsNow(context.Context) (out []string) {
 	return out
 }
 
-// saved is the history of the server that is meant.
-func (a *app) saved(ctx context.Context) (archive.Store, bool) {
+// saved is the server that is meant, and its history; false where that cannot be told.
+func (a *app) saved(ctx context.Context) (*hosted, archive.Store, bool) {
 	h, err := a.host(ctx)
 	if err != nil {
-		return archive.Store{}, false
+		return nil, archive.Store{}, false
 	}
 	st, err := a.store(h.info)
-	return st, err == nil
+	return h, st, err == nil
+}
+
+// best is the server that is meant, and what a restore would use there; false where that cannot be
+// told.
+func (a *app) best(ctx context.Context) (*hosted, archive.Choice, bool) {
+	h, st, ok := a.saved(ctx)
+	if !ok {
+		return nil, archive.Choice{}, false
+	}
+	best, err := st.Best()
+	return h, best, err == nil && best.Archive != nil
 }
 
 // entries are the generations of that history, those without a number included.
 func (a *app) entries(ctx context.Context) []archive.Entry {
-	st, ok := a.saved(ctx)
+	_, st, ok := a.saved(ctx)
 	if !ok {
 		return nil
 	}
@@ -206,50 +217,45 @@ func (a *app) sessionsSaved(ctx context.Context) (out []string) {
 }
 
 func (a *app) panesSaved(ctx context.Context) (out []string) {
-	a.eachSaved(ctx, func(s archive.Session) {
-		for _, w := range s.Windows {
-			for i, p := range w.Panes {
-				if p.AgentSession != nil {
-					out = append(out, candidate(fmt.Sprintf("%s:%d.%d", s.Name, w.Index, i), "%s %s", p.AgentSession.IntegrationID, p.AgentSession.NativeID)...)
-				}
-			}
-		}
+	a.eachSavedAgent(ctx, func(at string, p *archive.Pane) {
+		out = append(out, candidate(at, "%s %s", p.AgentSession.IntegrationID, p.AgentSession.NativeID)...)
 	})
 	return out
 }
 
 // idsSaved are the conversations that a restore could be asked for, those of now and those before them.
 func (a *app) idsSaved(ctx context.Context) (out []string) {
-	a.eachSaved(ctx, func(s archive.Session) {
-		for _, w := range s.Windows {
-			for i, p := range w.Panes {
-				if p.AgentSession == nil {
-					continue
-				}
-				at := fmt.Sprintf("%s %s:%d.%d", p.AgentSession.IntegrationID, s.Name, w.Index, i)
-				out = append(out, candidate(p.AgentSession.NativeID, "%s", at)...)
-				if p.Agent != nil {
-					for _, id := range p.Agent.Previous {
-						out = append(out, candidate(id, "%s, before", at)...)
-					}
-				}
+	a.eachSavedAgent(ctx, func(at string, p *archive.Pane) {
+		of := p.AgentSession.IntegrationID + " " + at
+		out = append(out, candidate(p.AgentSession.NativeID, "%s", of)...)
+		if p.Agent != nil {
+			for _, id := range p.Agent.Previous {
+				out = append(out, candidate(id, "%s, before", of)...)
 			}
 		}
 	})
 	return out
 }
 
+// eachSavedAgent goes through the panes with a record that a restore would bring back, by the name of
+// their place.
+func (a *app) eachSavedAgent(ctx context.Context, do func(at string, p *archive.Pane)) {
+	a.eachSaved(ctx, func(s archive.Session) {
+		for _, w := range s.Windows {
+			for i := range w.Panes {
+				if p := &w.Panes[i]; p.AgentSession != nil {
+					do(fmt.Sprintf("%s:%d.%d", s.Name, w.Index, i), p)
+				}
+			}
+		}
+	})
+}
+
 // eachSaved goes through the sessions that a restore would bring back.
 func (a *app) eachSaved(ctx context.Context, do func(archive.Session)) {
-	st, ok := a.saved(ctx)
-	if !ok {
-		return
-	}
-	best, err := st.Best()
-	if err != nil || best.Archive == nil {
-		return
-	}
-	for _, s := range best.Archive.Sessions {
-		do(s)
+	if _, best, ok := a.best(ctx); ok {
+		for _, s := range best.Archive.Sessions {
+			do(s)
+		}
 	}
 }

@@ -202,16 +202,8 @@ func plugMessage(keys []keyDoc, neighbours []string) string {
 
 // waitingAgents is how many conversations were saved, are not here, and would be brought by a restore.
 func (a *app) waitingAgents(ctx context.Context) int {
-	h, err := a.host(ctx)
-	if err != nil {
-		return 0
-	}
-	store, err := a.store(h.info)
-	if err != nil {
-		return 0
-	}
-	best, err := store.Best()
-	if err != nil || best.Archive == nil {
+	h, best, ok := a.best(ctx)
+	if !ok {
 		return 0
 	}
 	ar, _ := without(best.Archive, best.Dismissed, nil)
@@ -475,16 +467,8 @@ func (a *app) keyRestore(ctx context.Context) error {
 
 // bestGeneration is the one that a restore would use; 0 where that cannot be told.
 func (a *app) bestGeneration(ctx context.Context) uint64 {
-	h, err := a.host(ctx)
-	if err != nil {
-		return 0
-	}
-	store, err := a.store(h.info)
-	if err != nil {
-		return 0
-	}
-	best, err := store.Best()
-	if err != nil {
+	_, best, ok := a.best(ctx)
+	if !ok {
 		return 0
 	}
 	return best.Generation
